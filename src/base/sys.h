@@ -1,0 +1,23 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Owns: the table of system calls that library code uses, so that tests can make any of them fail
+ * or misbehave. Production code never changes it.
+ */
+#ifndef TCI_BASE_SYS_H
+#define TCI_BASE_SYS_H
+
+#include <sys/stat.h>
+#include <sys/types.h>
+
+struct tci_sys {
+    int (*open)(const char *path, int flags);
+    ssize_t (*read)(int fd, void *buffer, size_t size);
+    int (*fstat)(int fd, struct stat *ret);
+    int (*lstat)(const char *path, struct stat *ret);
+    int (*close)(int fd);
+    char *(*getcwd)(char *buffer, size_t size);
+};
+
+extern struct tci_sys tci_sys;
+
+#endif

@@ -1,0 +1,62 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Owns: UTF-8 decoding, and the table of characters that deceive. */
+#include "base/utf8.h"
+
+#include "base/attr.h"
+
+static const struct {
+    uint32_t first, last;
+} deceptive[] = {
+    { 0x00ad, 0x00ad },   /* soft hyphen */
+    { 0x061c, 0x061c },   /* Arabic letter mark */
+    { 0x180e, 0x180e },   /* Mongolian vowel separator */
+    { 0x200b, 0x200f },   /* zero width, direction marks */
+    { 0x2028, 0x202e },   /* line separators, embeddings, overrides */
+    { 0x2060, 0x206f },   /* word joiner, isolates, deprecated formatting */
+    { 0xfeff, 0xfeff },   /* byte order mark inside a text */
+    { 0xfff9, 0xfffb },   /* interlinear annotation */
+    { 0xe0000, 0xe007f }, /* tags */
+};
+
+bool tci_utf8_is_deceptive(uint32_t code_point)
+{
+    for (size_t i = 0; i < tci_array_size(deceptive); i++)
+        if (code_point >= deceptive[i].first && code_point <= deceptive[i].last)
+            return true;
+    return false;
+}
+
+size_t tci_utf8_decode(const char *bytes, size_t length, uint32_t *ret_code_point)
+{
+    static const uint32_t smallest[] = { 0, 0, 0x80, 0x800, 0x10000 };
+    const unsigned char *p = (const unsigned char *)bytes;
+    size_t size;
+    uint32_t c;
+
+    if (length == 0)
+        return 0;
+    if (p[0] < 0x80) {
+        *ret_code_point = p[0];
+        return 1;
+    }
+    if (p[0] >= 0xc2 && p[0] <= 0xdf)
+        size = 2;
+    else if ((p[0] & 0xf0) == 0xe0)
+        size = 3;
+    else if (p[0] >= 0xf0 && p[0] <= 0xf4)
+        size = 4;
+    else
+        return 0;
+    if (length < size)
+        return 0;
+    c = p[0] & (0xffU >> (size + 1));
+    for (size_t i = 1; i < size; i++) {
+        if ((p[i] & 0xc0) != 0x80)
+            return 0;
+        c = (c << 6) | (p[i] & 0x3fU);
+    }
+    if (c < smallest[size] || c > 0x10ffff || (c >= 0xd800 && c <= 0xdfff))
+        return 0;
+    *ret_code_point = c;
+    return size;
+}
