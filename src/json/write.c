@@ -1,0 +1,191 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Owns: JSON syntax on the way out. Invariant: what was written so far is a prefix of valid JSON. */
+#include "json/write.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+#include "base/utf8.h"
+#include "json/number.h"
+
+static void new_line(struct tci_json *json)
+{
+    if (!json->pretty)
+        return;
+    tci_buf_char(json->out, '\n');
+    for (unsigned i = 0; i < json->depth; i++)
+        tci_buf_append(json->out, "  ", 2);
+}
+
+static void write_string(struct tci_buf *out, const char *value, size_t length)
+{
+    size_t plain_from = 0, i = 0;
+
+    tci_buf_char(out, '"');
+    while (i < length) {
+        unsigned char c = (unsigned char)value[i];
+        uint32_t code_point;
+        size_t size;
+        if (c >= 0x20 && c < 0x7f && c != '"' && c != '\\') {
+            i++;
+            continue;
+        }
+        size = tci_utf8_decode(value + i, length - i, &code_point);
+        /* C1 controls, DEL and the line separators are escaped: some readers act on them. */
+        if (size > 1 && code_point > 0x9f && code_point != 0x2028 && code_point != 0x2029) {
+            i += size;
+            continue;
+        }
+        tci_buf_append(out, value + plain_from, i - plain_from);
+        if (size == 0)
+            tci_buf_string(out, "\\ufffd");
+        else if (c == '"' || c == '\\')
+            tci_buf_append(out, (char[]){ '\\', (char)c }, 2);
+        else if (c == '\n')
+            tci_buf_append(out, "\\n", 2);
+        else if (c == '\t')
+            tci_buf_append(out, "\\t", 2);
+        else if (c == '\r')
+            tci_buf_append(out, "\\r", 2);
+        else
+            tci_buf_printf(out, "\\u%04" PRIx32, code_point);
+        i += size ? size : 1;
+        plain_from = i;
+    }
+    tci_buf_append(out, value + plain_from, i - plain_from);
+    tci_buf_char(out, '"');
+}
+
+static bool is_bare_key(const char *key)
+{
+    static const char allowed[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
+                                  "0123456789_-";
+    return *key && !key[strspn(key, allowed)];
+}
+
+static void write_key(struct tci_json *json, const char *key)
+{
+    if (json->syntax == TCI_SYNTAX_TOML) {
+        if (is_bare_key(key))
+            tci_buf_string(json->out, key);
+        else
+            write_string(json->out, key, strlen(key));
+        tci_buf_string(json->out, " = ");
+        return;
+    }
+    write_string(json->out, key, strlen(key));
+    tci_buf_string(json->out, json->pretty ? ": " : ":");
+}
+
+/* Everything that stands before a value: comma, line break, key. */
+static void begin_value(struct tci_json *json, const char *key)
+{
+    if (json->after_value)
+        tci_buf_string(json->out, json->syntax == TCI_SYNTAX_TOML ? ", " : ",");
+    if (json->depth)
+        new_line(json);
+    if (key)
+        write_key(json, key);
+    json->after_value = true;
+}
+
+static void begin_container(struct tci_json *json, const char *key, char open)
+{
+    begin_value(json, key);
+    tci_buf_char(json->out, open);
+    if (json->syntax == TCI_SYNTAX_TOML && open == '{')
+        tci_buf_char(json->out, ' ');
+    json->depth++;
+    json->after_value = false;
+}
+
+static void end_container(struct tci_json *json, char close)
+{
+    json->depth--;
+    if (json->after_value)
+        new_line(json);
+    if (json->syntax == TCI_SYNTAX_TOML && close == '}')
+        tci_buf_char(json->out, ' ');
+    tci_buf_char(json->out, close);
+    json->after_value = true;
+}
+
+void tci_json_object_begin(struct tci_json *json, const char *key)
+{
+    begin_container(json, key, '{');
+}
+
+void tci_json_object_end(struct tci_json *json)
+{
+    end_container(json, '}');
+}
+
+void tci_json_array_begin(struct tci_json *json, const char *key)
+{
+    begin_container(json, key, '[');
+}
+
+void tci_json_array_end(struct tci_json *json)
+{
+    end_container(json, ']');
+}
+
+void tci_json_bytes(struct tci_json *json, const char *key, const char *value, size_t length)
+{
+    begin_value(json, key);
+    write_string(json->out, value, length);
+}
+
+void tci_json_string(struct tci_json *json, const char *key, const char *value)
+{
+    if (value)
+        tci_json_bytes(json, key, value, strlen(value));
+    else
+        tci_json_null(json, key);
+}
+
+void tci_json_printf(struct tci_json *json, const char *key, const char *format, ...)
+{
+    char text[1024];
+    va_list args;
+    va_start(args, format);
+    (void)vsnprintf(text, sizeof text, format, args);
+    va_end(args);
+    tci_json_string(json, key, text);
+}
+
+void tci_json_unsigned(struct tci_json *json, const char *key, uint64_t value)
+{
+    begin_value(json, key);
+    tci_buf_printf(json->out, "%" PRIu64, value);
+}
+
+void tci_json_integer(struct tci_json *json, const char *key, int64_t value)
+{
+    begin_value(json, key);
+    tci_buf_printf(json->out, "%" PRId64, value);
+}
+
+void tci_json_double(struct tci_json *json, const char *key, double value)
+{
+    char text[TCI_JSON_NUMBER_MAX];
+    tci_json_raw(json, key, isfinite(value) ? tci_json_number(value, text) : "null");
+}
+
+void tci_json_bool(struct tci_json *json, const char *key, bool value)
+{
+    tci_json_raw(json, key, value ? "true" : "false");
+}
+
+void tci_json_null(struct tci_json *json, const char *key)
+{
+    tci_json_raw(json, key, "null");
+}
+
+void tci_json_raw(struct tci_json *json, const char *key, const char *value)
+{
+    begin_value(json, key);
+    tci_buf_string(json->out, value);
+}
