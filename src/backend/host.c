@@ -1,0 +1,110 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Owns: which probe answers for which feature. Every feature belongs to exactly one job (a test
+ * counts them), so a report is complete whatever happens to the probes.
+ */
+#include "backend/host.h"
+#include "backend/probe.h"
+
+#include <assert.h>
+#include <stdio.h>
+#include <string.h>
+
+static_assert(TCI_FEATURE_COUNT <= 64, "features are kept as bits of 64");
+
+#define BIT(id) TCI_FEATURE_BIT(id)
+
+static const struct tci_probe_job jobs[] = {
+    /* Slow ones first: they all run side by side, and programs start slowly. */
+    { "podman", tci_probe_podman, NULL, 3500, BIT(PODMAN) },
+    { "docker", tci_probe_docker, NULL, 3500, BIT(DOCKER) },
+    { "crun", tci_probe_crun, NULL, 3500, BIT(CRUN) },
+    { "runc", tci_probe_runc, NULL, 3500, BIT(RUNC) },
+    { "runsc", tci_probe_runsc, NULL, 3500, BIT(RUNSC) | BIT(RUNSC_SECCOMP) },
+    { "qemu", tci_probe_qemu, NULL, 3500, BIT(QEMU) },
+    { "firecracker", tci_probe_firecracker, NULL, 3500, BIT(FIRECRACKER) },
+    { "wasmtime", tci_probe_wasmtime, NULL, 3500, BIT(WASMTIME) },
+    { "libwasmtime", tci_probe_libwasmtime, NULL, 3000, BIT(LIBWASMTIME) },
+    { "docker daemon", tci_probe_docker_daemon, NULL, 2500,
+      BIT(DOCKER_DAEMON) | BIT(DOCKER_LIMITS) },
+    { "kvm", tci_probe_kvm, NULL, 2000, BIT(KVM) },
+    { "calls", tci_probe_calls, NULL, 1000,
+      BIT(KERNEL) | BIT(PIDFD) | BIT(CLONE3) | BIT(OPENAT2) | BIT(CLOSE_RANGE) },
+    { "user namespace", tci_probe_user_namespace, NULL, 1000, BIT(USER_NAMESPACES) },
+    { "process limit", tci_probe_process_limit, NULL, 1000, BIT(USERNS_PROCESS_LIMIT) },
+    { "privileged", tci_probe_privileged, NULL, 1000, BIT(PRIVILEGED) },
+    { "namespaces", tci_probe_other_namespaces, NULL, 2000,
+      BIT(MOUNT_NAMESPACE) | BIT(PID_NAMESPACE) | BIT(NET_NAMESPACE) | BIT(IPC_NAMESPACE) |
+          BIT(UTS_NAMESPACE) | BIT(CGROUP_NAMESPACE) | BIT(TIME_NAMESPACE) | BIT(MOUNT_PROC) },
+    { "mounts", tci_probe_mounts, NULL, 1000,
+      BIT(MOUNT_API) | BIT(MOUNT_SETATTR) | BIT(PIVOT_ROOT) | BIT(TMPFS_SIZE) },
+    { "idmapped mounts", tci_probe_idmapped, NULL, 1000, BIT(IDMAPPED_MOUNTS) },
+    { "seccomp", tci_probe_seccomp, NULL, 1000, BIT(SECCOMP_FILTER) | BIT(SECCOMP_NOTIFY) },
+    { "landlock", tci_probe_landlock, NULL, 1000, BIT(LANDLOCK) | BIT(LANDLOCK_TRUNCATE) },
+    { "cgroup", tci_probe_cgroup, tci_probe_cgroup_cleanup, 1500,
+      BIT(CGROUP) | BIT(CGROUP_MEMORY) | BIT(CGROUP_PIDS) | BIT(CGROUP_CPU) |
+          BIT(CGROUP_CPU_USAGE) | BIT(CGROUP_FREEZER) | BIT(CGROUP_CLONE) | BIT(CGROUP_KILL) },
+    { "systemd", tci_probe_systemd, NULL, 1000, BIT(SYSTEMD) },
+    { "gate local route", tci_probe_gate_local_route, NULL, 2000, BIT(GATE_LOCAL_ROUTE) },
+    { "gate redirect", tci_probe_gate_redirect, NULL, 2000, BIT(GATE_REDIRECT) },
+    { "subid", tci_probe_subid, NULL, 2500, BIT(SUBID_RANGES) },
+};
+
+static const struct {
+    const char *name, *purpose;
+} feature_table[TCI_FEATURE_COUNT] = {
+#define X(id, name, purpose) [TCI_FEATURE_##id] = { name, purpose },
+#include "backend/features.def"
+#undef X
+};
+
+static void report_init(struct tci_host_report *report)
+{
+    memset(report, 0, sizeof *report);
+    for (size_t i = 0; i < TCI_FEATURE_COUNT; i++) {
+        report->features[i].id = (enum tci_feature)i;
+        (void)snprintf(report->features[i].detail, sizeof report->features[i].detail, "not tried");
+    }
+}
+
+void tci_host_probe(struct tci_host_report *ret)
+{
+    report_init(ret);
+    tci_probe_jobs(jobs, tci_array_size(jobs), ret);
+}
+
+void tci_host_probe_feature(enum tci_feature feature, struct tci_host_feature *ret)
+{
+    struct tci_host_report report;
+    report_init(&report);
+    *ret = (struct tci_host_feature){ .id = feature };
+    if ((size_t)feature >= TCI_FEATURE_COUNT)
+        return;
+    for (size_t i = 0; i < tci_array_size(jobs); i++)
+        if (jobs[i].features >> feature & 1)
+            tci_probe_jobs(&jobs[i], 1, &report);
+    *ret = report.features[feature];
+}
+
+const char *tci_feature_name(enum tci_feature feature)
+{
+    return (size_t)feature < TCI_FEATURE_COUNT ? feature_table[feature].name : "unknown";
+}
+
+const char *tci_feature_purpose(enum tci_feature feature)
+{
+    return (size_t)feature < TCI_FEATURE_COUNT ? feature_table[feature].purpose : "unknown";
+}
+
+const char *tci_feature_state_name(enum tci_feature_state state)
+{
+    switch (state) {
+    case TCI_FEATURE_YES:
+        return "yes";
+    case TCI_FEATURE_NO:
+        return "no";
+    case TCI_FEATURE_UNKNOWN:
+        break;
+    }
+    return "unknown";
+}

@@ -1,0 +1,92 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Owns: a child born in its group and a group killed by one write: both version 2 only. Uses a
+ * group of our own making, below our own, with the probe's unique name.
+ */
+#include "backend/probe_cgroup.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/sched.h>
+#include <signal.h>
+#include <stdint.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+static const char REMEDY_V2[] = "optional: boot with control groups version 2 "
+                                "(systemd.unified_cgroup_hierarchy=1)";
+static const char REMEDY_CLONE[] = "optional: use Linux 5.7 or newer";
+static const char REMEDY_KILL[] = "optional: use Linux 5.14 or newer";
+
+static void neither(const struct tci_probe *p, const char *why)
+{
+    tci_probe_no(p, TCI_FEATURE_CGROUP_CLONE, REMEDY_V2, "%s", why);
+    tci_probe_no(p, TCI_FEATURE_CGROUP_KILL, REMEDY_V2, "%s", why);
+}
+
+/* Writes to cgroup.kill and looks how the child in the group dies. Reaps it in any case. */
+static void try_kill(const struct tci_probe *p, int group, pid_t pid)
+{
+    const enum tci_feature id = TCI_FEATURE_CGROUP_KILL;
+    int status = 0, problem = tci_probe_write_file(group, "cgroup.kill", "1");
+    if (problem)
+        (void)kill(pid, SIGTERM); /* told apart from the SIGKILL of the group */
+    while (waitpid(pid, &status, 0) < 0 && errno == EINTR)
+        ;
+    if (!problem && WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL)
+        tci_probe_yes(p, id, "a group was killed");
+    else if (problem == ENOENT)
+        tci_probe_no(p, id, REMEDY_KILL, "no such file in a group");
+    else
+        tci_probe_unknown(p, id, REMEDY_KILL, "unexpected: %s",
+                          problem ? strerrordesc_np(problem) : "the group lives on");
+}
+
+static void try_clone(const struct tci_probe *p, int group)
+{
+    const enum tci_feature id = TCI_FEATURE_CGROUP_CLONE;
+    struct clone_args args = { .flags = CLONE_INTO_CGROUP, .exit_signal = SIGCHLD };
+    pid_t pid;
+    args.cgroup = (unsigned)group;
+    pid = (pid_t)syscall(SYS_clone3, &args, sizeof args);
+    if (pid == 0) {
+        (void)prctl(PR_SET_PDEATHSIG, SIGKILL);
+        for (;;)
+            (void)pause();
+    }
+    if (pid > 0) {
+        tci_probe_yes(p, id, "a child was born in its group");
+        try_kill(p, group, pid);
+        return;
+    }
+    if (errno == E2BIG)
+        tci_probe_no(p, id, REMEDY_CLONE, "clone3 does not know of groups");
+    else
+        tci_probe_refused(p, id, REMEDY_CLONE, "clone3", errno);
+    tci_probe_no(p, TCI_FEATURE_CGROUP_KILL, "see cgroup_clone", "no child to try it on");
+}
+
+void tci_cgroup_try_clone(const struct tci_probe *p)
+{
+    struct tci_cgroup_place place;
+    int own, group;
+    if (!tci_cgroup_find(NULL, &place)) {
+        neither(p, "no version 2 hierarchy");
+        return;
+    }
+    own = open(place.directory, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (own < 0 || mkdirat(own, p->unique, 0755) < 0) {
+        tci_probe_refused(p, TCI_FEATURE_CGROUP_CLONE, "optional: see cgroup_memory",
+                          "making a group", errno);
+        tci_probe_no(p, TCI_FEATURE_CGROUP_KILL, "see cgroup_clone", "no group to try it on");
+        return;
+    }
+    group = openat(own, p->unique, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (group >= 0)
+        try_clone(p, group);
+    tci_cgroup_remove(own, p->unique);
+}
