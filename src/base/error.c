@@ -41,6 +41,12 @@ int tc_error_jsonrpc_code(enum tc_error_code code)
     return error_table[known(code)].jsonrpc_code;
 }
 
+void tci_error_clear(struct tc_error *reterr)
+{
+    if (reterr)
+        memset(reterr, 0, sizeof *reterr);
+}
+
 static void set_code(struct tc_error *e, enum tc_error_code code)
 {
     memset(e, 0, sizeof *e);

@@ -6,6 +6,9 @@
 #include "toolcage/toolcage.h"
 #include "base/attr.h"
 
+/* No error. Public functions begin with it: a caller's struct may hold anything. */
+void tci_error_clear(struct tc_error *reterr);
+
 /* Sets code and message; returns -1, so that callers write `return tci_error_set(...)`.
  * If *reterr holds an error already, the first cause wins and nothing changes. */
 int tci_error_set(struct tc_error *reterr, enum tc_error_code code, const char *format, ...)

@@ -14,6 +14,8 @@
 #include <unistd.h>
 #include "base/sys.h"
 
+static const int read_flags = O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK;
+
 static void close_fd(int *fd)
 {
     if (*fd >= 0)
@@ -111,30 +113,24 @@ static bool same_file_state(const struct stat *a, const struct stat *b)
            a->st_mtim.tv_nsec == b->st_mtim.tv_nsec;
 }
 
-static int open_file(const char *path)
+static int open_file(const char *path, int flags)
 {
     int fd;
     do {
-        fd = tci_sys.open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
+        fd = tci_sys.open(path, flags);
     } while (fd < 0 && errno == EINTR);
     return fd;
 }
 
-int tci_file_read(struct tci_arena *arena, const char *path, size_t maximum, char **ret_bytes,
-                  size_t *ret_length, struct tc_error *reterr)
+/* Reads what `fd` is, after judging it. Its number does not tell standard input: a program that has
+ * closed its own gets 0 for the next file that it opens. */
+static int read_descriptor(struct tci_arena *arena, int fd, bool standard_input, size_t maximum,
+                           char **ret_bytes, size_t *ret_length, struct tc_error *reterr)
 {
-    bool standard_input = strcmp(path, "-") == 0;
-    tc_cleanup(close_fd) int opened = -1; /* standard input is the caller's to close */
-    int fd = STDIN_FILENO;
     struct stat before, after;
     char *bytes = NULL;
     size_t length = 0;
 
-    if (!standard_input) {
-        fd = opened = open_file(path);
-        if (fd < 0)
-            return cannot_read(reterr, errno, "cannot open");
-    }
     if (tci_sys.fstat(fd, &before) < 0)
         return cannot_read(reterr, errno, "cannot examine");
     if (check_kind(&before, standard_input, reterr) < 0)
@@ -153,4 +149,31 @@ int tci_file_read(struct tci_arena *arena, const char *path, size_t maximum, cha
     *ret_bytes = bytes;
     *ret_length = length;
     return 0;
+}
+
+int tci_file_read(struct tci_arena *arena, const char *path, size_t maximum, char **ret_bytes,
+                  size_t *ret_length, struct tc_error *reterr)
+{
+    tc_cleanup(close_fd) int fd = -1;
+    if (strcmp(path, "-") == 0)
+        return read_descriptor(arena, STDIN_FILENO, true, maximum, ret_bytes, ret_length, reterr);
+    fd = open_file(path, read_flags);
+    if (fd < 0)
+        return cannot_read(reterr, errno, "cannot open");
+    return read_descriptor(arena, fd, false, maximum, ret_bytes, ret_length, reterr);
+}
+
+int tci_file_read_beneath(struct tci_arena *arena, const char *directory, const char *path,
+                          size_t maximum, char **ret_bytes, size_t *ret_length,
+                          struct tc_error *reterr)
+{
+    tc_cleanup(close_fd) int parent = -1;
+    tc_cleanup(close_fd) int fd = -1;
+
+    parent = open_file(directory, O_PATH | O_DIRECTORY | O_CLOEXEC);
+    if (parent >= 0)
+        fd = tci_sys.open_beneath(parent, path, read_flags);
+    if (fd < 0)
+        return cannot_read(reterr, errno, "cannot open");
+    return read_descriptor(arena, fd, false, maximum, ret_bytes, ret_length, reterr);
 }

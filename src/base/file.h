@@ -16,4 +16,10 @@
 int tci_file_read(struct tci_arena *arena, const char *path, size_t maximum, char **ret_bytes,
                   size_t *ret_length, struct tc_error *reterr) tci_must_check;
 
+/* The same for a file below a directory: no part of the path may be a symbolic link, so that nothing
+ * outside is reached. `path` is relative to `directory`. */
+int tci_file_read_beneath(struct tci_arena *arena, const char *directory, const char *path,
+                          size_t maximum, char **ret_bytes, size_t *ret_length,
+                          struct tc_error *reterr) tci_must_check;
+
 #endif

@@ -18,6 +18,8 @@ const char *tci_quote(const char *text, size_t length, char buffer[TCI_QUOTE_MAX
             used += 3;
             break;
         }
+        if (c == '"' || c == '\\')
+            buffer[used++] = '\\';
         if (c >= 0x20 && c < 0x7f)
             buffer[used++] = (char)c;
         else

@@ -3,11 +3,23 @@
 #include "base/sys.h"
 
 #include <fcntl.h>
+#include <linux/openat2.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 static int sys_open(const char *path, int flags)
 {
     return open(path, flags);
+}
+
+/* Kernels without openat2 (before 5.6) answer ENOSYS: refused, not followed. */
+static int sys_open_beneath(int directory, const char *path, int flags)
+{
+    struct open_how how = {
+        .flags = (unsigned)flags,
+        .resolve = RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS | RESOLVE_NO_MAGICLINKS,
+    };
+    return (int)syscall(SYS_openat2, directory, path, &how, sizeof how);
 }
 
 static int sys_fstat(int fd, struct stat *ret)
@@ -22,6 +34,7 @@ static int sys_lstat(const char *path, struct stat *ret)
 
 struct tci_sys tci_sys = {
     .open = sys_open,
+    .open_beneath = sys_open_beneath,
     .read = read,
     .fstat = sys_fstat,
     .lstat = sys_lstat,

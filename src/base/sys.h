@@ -11,6 +11,7 @@
 
 struct tci_sys {
     int (*open)(const char *path, int flags);
+    int (*open_beneath)(int directory, const char *path, int flags); /* openat2, no links */
     ssize_t (*read)(int fd, void *buffer, size_t size);
     int (*fstat)(int fd, struct stat *ret);
     int (*lstat)(const char *path, struct stat *ret);

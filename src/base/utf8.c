@@ -8,14 +8,21 @@ static const struct {
     uint32_t first, last;
 } deceptive[] = {
     { 0x00ad, 0x00ad },   /* soft hyphen */
+    { 0x034f, 0x034f },   /* combining grapheme joiner */
     { 0x061c, 0x061c },   /* Arabic letter mark */
-    { 0x180e, 0x180e },   /* Mongolian vowel separator */
+    { 0x115f, 0x1160 },   /* Hangul fillers: letters that show nothing */
+    { 0x17b4, 0x17b5 },   /* Khmer vowels that show nothing */
+    { 0x180b, 0x180f },   /* Mongolian separator and variation selectors */
     { 0x200b, 0x200f },   /* zero width, direction marks */
     { 0x2028, 0x202e },   /* line separators, embeddings, overrides */
     { 0x2060, 0x206f },   /* word joiner, isolates, deprecated formatting */
+    { 0x2800, 0x2800 },   /* Braille pattern blank */
+    { 0x3164, 0x3164 },   /* Hangul filler */
+    { 0xfe00, 0xfe0e },   /* variation selectors; U+FE0F is in every second emoji */
+    { 0xffa0, 0xffa0 },   /* half-width Hangul filler */
     { 0xfeff, 0xfeff },   /* byte order mark inside a text */
     { 0xfff9, 0xfffb },   /* interlinear annotation */
-    { 0xe0000, 0xe007f }, /* tags */
+    { 0xe0000, 0xe0fff }, /* tags, more variation selectors */
 };
 
 bool tci_utf8_is_deceptive(uint32_t code_point)

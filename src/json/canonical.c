@@ -6,6 +6,7 @@
  */
 #include "json/canonical.h"
 
+#include <errno.h>
 #include <jansson.h>
 #include <stdint.h>
 #include <stdlib.h>
@@ -15,6 +16,10 @@
 #include "json/number.h"
 
 enum { canonical_max = 16 * 1024 * 1024 };
+
+/* Every number is a double, as the RFC has it: otherwise 2^62 and 2^62 written with a point would
+ * be two texts, and 1e19 would become digits that do not fit an integer and cannot be read back. */
+static const size_t read_flags = JSON_REJECT_DUPLICATES | JSON_DECODE_ANY | JSON_DECODE_INT_AS_REAL;
 
 static void decref(json_t **value)
 {
@@ -120,11 +125,9 @@ static int write_value(struct tci_arena *arena, struct tci_buf *out, json_t *val
     case JSON_STRING:
         write_string(out, json_string_value(value), json_string_length(value));
         return 0;
-    case JSON_INTEGER:
-        tci_buf_printf(out, "%" JSON_INTEGER_FORMAT, json_integer_value(value));
-        return 0;
+    case JSON_INTEGER: /* not with these flags */
     case JSON_REAL:
-        tci_buf_string(out, tci_json_number(json_real_value(value), number));
+        tci_buf_string(out, tci_json_number(json_number_value(value), number));
         return 0;
     case JSON_TRUE:
         tci_buf_string(out, "true");
@@ -141,24 +144,52 @@ static int write_value(struct tci_arena *arena, struct tci_buf *out, json_t *val
 
 static int bad_json(const json_error_t *error, struct tc_error *reterr)
 {
-    if (json_error_code(error) == json_error_out_of_memory)
+    /* jansson seldom says that memory ran out: then it names no reason, or blames the text. */
+    if (errno == ENOMEM || !error->text[0] || json_error_code(error) == json_error_out_of_memory)
         return tci_error_no_memory(reterr);
     tci_error_set(reterr, TC_ERROR_SYNTAX, "%s", error->text);
     tci_error_place(reterr, NULL, (unsigned)error->line, (unsigned)error->column);
     return -1;
 }
 
+static json_t *load(const char *text, size_t length, json_error_t *error)
+{
+    errno = 0;
+    return json_loadb(text, length, read_flags, error);
+}
+
+/*
+ * jansson's lexer does not look whether its buffer could grow: when memory runs out inside a token,
+ * it goes on without that character, and "/work/project" is read as "/work/proect". So everything
+ * is read twice, and two readings that differ are no reading.
+ */
+json_t *tci_json_read(const char *text, size_t length, struct tc_error *reterr)
+{
+    tc_cleanup(decref) json_t *value = NULL, *again = NULL;
+    json_error_t error;
+
+    value = load(text, length, &error);
+    if (!value) {
+        bad_json(&error, reterr);
+        return NULL;
+    }
+    again = load(text, length, &error);
+    if (!again || !json_equal(value, again)) {
+        tci_error_no_memory(reterr);
+        return NULL;
+    }
+    return tc_take(value);
+}
+
 int tci_json_canonical(struct tci_arena *arena, const char *text, size_t length,
                        const char **ret_text, struct tc_error *reterr)
 {
     tc_cleanup(tci_buf_free) struct tci_buf out = TCI_BUF_INIT(canonical_max);
-    tc_cleanup(decref) json_t *value = NULL;
-    json_error_t error;
+    tc_cleanup(decref) json_t *value = tci_json_read(text, length, reterr);
     const char *copy;
 
-    value = json_loadb(text, length, JSON_REJECT_DUPLICATES | JSON_DECODE_ANY, &error);
     if (!value)
-        return bad_json(&error, reterr);
+        return -1;
     if (write_value(arena, &out, value) < 0)
         return tci_error_no_memory(reterr);
     if (tci_buf_check(&out, reterr) < 0)

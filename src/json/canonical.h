@@ -9,8 +9,18 @@
 #include "base/arena.h"
 #include "base/error.h"
 
-/* Reads JSON text (any value) and writes its canonical form into the arena.
- * On failure *reterr has code SYNTAX with line and column in the text, or NO_MEMORY. */
+struct json_t;
+
+/*
+ * Reads JSON text (any value); json_decref what it returns. Numbers are doubles: an integer beyond
+ * 2^53 is rounded, as in JavaScript. NULL: *reterr has code SYNTAX with line and column in the text,
+ * or NO_MEMORY. Use this and not jansson's own functions, which drop characters without memory.
+ */
+struct json_t *tci_json_read(const char *text, size_t length,
+                             struct tc_error *reterr) tci_must_check;
+
+/* Reads JSON text in the same way and writes its canonical form into the arena. Fails like it, and
+ * with TOO_LARGE. */
 int tci_json_canonical(struct tci_arena *arena, const char *text, size_t length,
                        const char **ret_text, struct tc_error *reterr) tci_must_check;
 

@@ -19,7 +19,21 @@ static void new_line(struct tci_json *json)
         tci_buf_append(json->out, "  ", 2);
 }
 
-static void write_string(struct tci_buf *out, const char *value, size_t length)
+/* \uXXXX; beyond U+FFFF JSON wants a pair of surrogates, TOML one long escape. */
+static void write_escape(struct tci_buf *out, enum tci_syntax syntax, uint32_t code_point)
+{
+    if (code_point < 0x10000)
+        tci_buf_printf(out, "\\u%04" PRIx32, code_point);
+    else if (syntax == TCI_SYNTAX_TOML)
+        tci_buf_printf(out, "\\U%08" PRIx32, code_point);
+    else
+        tci_buf_printf(out, "\\u%04" PRIx32 "\\u%04" PRIx32,
+                       0xd800 + ((code_point - 0x10000) >> 10),
+                       0xdc00 + ((code_point - 0x10000) & 0x3ff));
+}
+
+static void write_string(struct tci_buf *out, enum tci_syntax syntax, const char *value,
+                         size_t length)
 {
     size_t plain_from = 0, i = 0;
 
@@ -33,8 +47,8 @@ static void write_string(struct tci_buf *out, const char *value, size_t length)
             continue;
         }
         size = tci_utf8_decode(value + i, length - i, &code_point);
-        /* C1 controls, DEL and the line separators are escaped: some readers act on them. */
-        if (size > 1 && code_point > 0x9f && code_point != 0x2028 && code_point != 0x2029) {
+        /* Terminals act on C1 controls and DEL, and people are deceived by what they cannot see. */
+        if (size > 1 && code_point > 0x9f && !tci_utf8_is_deceptive(code_point)) {
             i += size;
             continue;
         }
@@ -50,7 +64,7 @@ static void write_string(struct tci_buf *out, const char *value, size_t length)
         else if (c == '\r')
             tci_buf_append(out, "\\r", 2);
         else
-            tci_buf_printf(out, "\\u%04" PRIx32, code_point);
+            write_escape(out, syntax, code_point);
         i += size ? size : 1;
         plain_from = i;
     }
@@ -71,11 +85,11 @@ static void write_key(struct tci_json *json, const char *key)
         if (is_bare_key(key))
             tci_buf_string(json->out, key);
         else
-            write_string(json->out, key, strlen(key));
+            write_string(json->out, json->syntax, key, strlen(key));
         tci_buf_string(json->out, " = ");
         return;
     }
-    write_string(json->out, key, strlen(key));
+    write_string(json->out, json->syntax, key, strlen(key));
     tci_buf_string(json->out, json->pretty ? ": " : ":");
 }
 
@@ -135,7 +149,7 @@ void tci_json_array_end(struct tci_json *json)
 void tci_json_bytes(struct tci_json *json, const char *key, const char *value, size_t length)
 {
     begin_value(json, key);
-    write_string(json->out, value, length);
+    write_string(json->out, json->syntax, value, length);
 }
 
 void tci_json_string(struct tci_json *json, const char *key, const char *value)
@@ -188,4 +202,23 @@ void tci_json_raw(struct tci_json *json, const char *key, const char *value)
 {
     begin_value(json, key);
     tci_buf_string(json->out, value);
+}
+
+void tci_json_value(struct tci_json *json, const char *key, const char *value)
+{
+    size_t length = strlen(value), plain_from = 0, i = 0;
+    begin_value(json, key);
+    while (i < length) {
+        uint32_t code_point = 0;
+        size_t size = tci_utf8_decode(value + i, length - i, &code_point);
+        bool shown = size && !(code_point >= 0x7f && code_point <= 0x9f) &&
+                     !tci_utf8_is_deceptive(code_point);
+        if (!shown) {
+            tci_buf_append(json->out, value + plain_from, i - plain_from);
+            write_escape(json->out, TCI_SYNTAX_JSON, size ? code_point : 0xfffd);
+            plain_from = i + (size ? size : 1);
+        }
+        i += size ? size : 1;
+    }
+    tci_buf_append(json->out, value + plain_from, i - plain_from);
 }

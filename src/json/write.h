@@ -40,5 +40,8 @@ void tci_json_bool(struct tci_json *json, const char *key, bool value);
 void tci_json_null(struct tci_json *json, const char *key);
 /* Text that is JSON already and goes in unchanged. */
 void tci_json_raw(struct tci_json *json, const char *key, const char *value);
+/* The same for text of strangers: what deceives or controls terminals becomes an escape, which in
+ * valid JSON can only stand in strings. */
+void tci_json_value(struct tci_json *json, const char *key, const char *value);
 
 #endif
