@@ -1,0 +1,388 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Owns: the way from a file to a policy: read, parse, check every table, inherit.
+ * Invariant: a policy is returned only when nothing at all was wrong with the file; an error in one
+ * tool is never "that tool is left out".
+ */
+#include "policy/load.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include "base/file.h"
+#include "base/path.h"
+#include "base/sys.h"
+#include "base/utf8.h"
+#include "policy/reader.h"
+#include "policy/toml.h"
+#include "policy/yaml.h"
+
+/* What the top level of a policy holds. */
+struct sections {
+    const struct tci_node *defaults, *tools, *agents;
+};
+
+void tc_policy_free(struct tc_policy *policy)
+{
+    if (policy)
+        tci_arena_free(policy->arena);
+}
+
+void tci_policy_freep(struct tc_policy **policy)
+{
+    tc_policy_free(*policy);
+    *policy = NULL;
+}
+
+static int read_version(struct tci_reader *reader, const struct tci_node *value,
+                        struct tc_policy *policy)
+{
+    if (tci_read_expect(reader, "version", value, TCI_NODE_INTEGER, "the number 1") < 0)
+        return -1;
+    if (value->integer != 1)
+        return tci_read_fail(reader, TCI_FINDING_VERSION, value->pos,
+                             "write version = 1, or use a toolcage that knows this version",
+                             "policy version %lld is not known", (long long)value->integer);
+    policy->has_version = true;
+    return 0;
+}
+
+static int read_top(struct tci_reader *reader, const struct tci_node *root,
+                    struct tc_policy *policy, struct sections *sections)
+{
+    static const char *const words[] = { "version", "defaults", "tool", "agent", NULL };
+    const struct {
+        const char *name;
+        const struct tci_node **ret;
+    } tables[] = { { "defaults", &sections->defaults },
+                   { "tool", &sections->tools },
+                   { "agent", &sections->agents } };
+    int status = 0;
+
+    tci_table_foreach (entry, root) {
+        const struct tci_node **ret = NULL;
+        for (size_t i = 0; i < tci_array_size(tables); i++)
+            if (tci_text_is(entry->key, tables[i].name))
+                ret = tables[i].ret;
+        int r;
+        if (tci_text_is(entry->key, "version"))
+            r = read_version(reader, entry->value, policy);
+        else if (!ret)
+            r = tci_read_unknown(reader, entry, reader->where, words);
+        else if ((r = tci_read_expect(reader, entry->key.data, entry->value, TCI_NODE_TABLE,
+                                      "a table")) == 0)
+            *ret = entry->value;
+        if (r < 0)
+            status = -1;
+    }
+    return status;
+}
+
+/* ---- tools -------------------------------------------------------------------------------- */
+
+static int read_tool(struct tci_reader *reader, const struct tci_entry *entry,
+                     const struct tci_settings *defaults, struct tci_tool *tool)
+{
+    struct tci_settings own = { 0 };
+    reader->tool = NULL; /* a bad name is not the previous tool's mistake */
+    if (tci_read_check_name(reader, "a tool", entry->key, entry->key_pos) < 0)
+        return -1;
+    tool->name = reader->tool = entry->key.data;
+    tool->pos = entry->key_pos;
+    (void)snprintf(reader->where, sizeof reader->where, "[tool.%.64s]", tool->name);
+    if (tci_read_expect(reader, tool->name, entry->value, TCI_NODE_TABLE, "a table") < 0 ||
+        tci_read_settings(reader, entry->value, TCI_IN_TOOL, &own) < 0)
+        return -1;
+    return tci_effective(reader, defaults, &own, tool);
+}
+
+static int compare_tools(const void *a, const void *b)
+{
+    return strcmp((*(struct tci_tool *const *)a)->name, (*(struct tci_tool *const *)b)->name);
+}
+
+static int read_tools(struct tci_reader *reader, const struct tci_node *table,
+                      const struct tci_settings *defaults, struct tc_policy *policy)
+{
+    size_t count = table->table.count;
+    int status = 0;
+
+    if (tci_read_table_size(reader, "tools", table) < 0)
+        return -1;
+    policy->tools = tci_arena_new_array(reader->arena, count, struct tci_tool);
+    policy->tools_by_name = tci_arena_new_array(reader->arena, count, struct tci_tool *);
+    if (!policy->tools || !policy->tools_by_name)
+        return tci_read_no_memory(reader);
+    tci_table_foreach (entry, table) {
+        struct tci_tool *tool = &policy->tools[policy->tool_count];
+        if (read_tool(reader, entry, defaults, tool) < 0) {
+            *tool = (struct tci_tool){ .name = NULL };
+            status = -1;
+            continue;
+        }
+        policy->tools_by_name[policy->tool_count++] = tool;
+    }
+    reader->tool = NULL;
+    if (policy->tool_count)
+        qsort(policy->tools_by_name, policy->tool_count, sizeof *policy->tools_by_name,
+              compare_tools);
+    return status;
+}
+
+/* ---- agents ------------------------------------------------------------------------------- */
+
+static struct tci_tool *find_tool(struct tc_policy *policy, const char *name)
+{
+    const struct tci_tool *found = tci_policy_tool(policy, name);
+    return found ? &policy->tools[found - policy->tools] : NULL;
+}
+
+/* From the last to the first, so that each list is in the order of the file. */
+static int index_grants(struct tci_reader *reader, struct tc_policy *policy)
+{
+    for (size_t i = policy->agent_count; i-- > 0;) {
+        struct tci_agent *agent = &policy->agents[i];
+        for (size_t j = agent->grant_count; j-- > 0;) {
+            struct tci_tool *tool = find_tool(policy, agent->grants[j].tool);
+            struct tci_granted *granted;
+            if (!tool)
+                continue;
+            granted = tci_arena_new_of(reader->arena, struct tci_granted);
+            if (!granted)
+                return tci_read_no_memory(reader);
+            *granted = (struct tci_granted){ agent, &agent->grants[j], tool->granted };
+            tool->granted = granted;
+        }
+    }
+    return 0;
+}
+
+/* ---- the whole ---------------------------------------------------------------------------- */
+
+static int build(struct tci_reader *reader, const struct tci_node *root, struct tc_policy *policy)
+{
+    struct sections sections = { 0 };
+    struct tci_settings defaults = { 0 };
+    int status;
+
+    (void)snprintf(reader->where, sizeof reader->where, "the policy");
+    if (root->table.count == 0)
+        return tci_read_fail(reader, TCI_FINDING_EMPTY, (struct tci_pos){ 1, 1 },
+                             "write version = 1 and a [tool.NAME] table",
+                             "the policy is empty: it grants nothing and names no tool");
+    status = read_top(reader, root, policy, &sections);
+    if (sections.defaults) {
+        (void)snprintf(reader->where, sizeof reader->where, "[defaults]");
+        if (tci_read_settings(reader, sections.defaults, TCI_IN_DEFAULTS, &defaults) < 0 ||
+            tci_check_defaults(reader, &defaults) < 0)
+            status = -1;
+    }
+    if (sections.tools && read_tools(reader, sections.tools, &defaults, policy) < 0)
+        status = -1;
+    if (sections.agents && tci_read_agents(reader, sections.agents, policy) < 0)
+        status = -1;
+    return status < 0 ? status : index_grants(reader, policy);
+}
+
+static int syntax_error(struct tci_findings *findings, struct tc_error *error)
+{
+    struct tci_pos pos = { error->line, error->column };
+    if (error->code == TC_ERROR_NO_MEMORY) {
+        findings->no_memory = true;
+        return -1;
+    }
+    /* Too large as a whole: the reader names no place. */
+    bool too_large = error->code == TC_ERROR_TOO_LARGE && !error->line;
+    if (too_large)
+        pos = (struct tci_pos){ 1, 1 };
+    tci_findings_add(findings, too_large ? TCI_FINDING_FILE_TOO_LARGE : TCI_FINDING_SYNTAX, pos,
+                     NULL,
+                     error->remedy[0] ? error->remedy : "mend the line; see toolcage-policy(5)",
+                     "%s", error->message);
+    return -1;
+}
+
+static int parse_document(struct tci_arena *arena, const char *bytes, size_t length,
+                          enum tci_format format, struct tci_findings *findings,
+                          struct tci_node **ret)
+{
+    struct tc_error error = { 0 };
+    int r;
+
+    if (format == TCI_FORMAT_YAML && length > TCI_YAML_SIZE_MAX) {
+        tci_findings_add(findings, TCI_FINDING_FILE_TOO_LARGE, (struct tci_pos){ 1, 1 }, NULL,
+                         "split the policy, or write it in TOML, which may be larger",
+                         "the YAML file is larger than %d bytes", TCI_YAML_SIZE_MAX);
+        return -1;
+    }
+    r = format == TCI_FORMAT_YAML ? tci_yaml_parse(arena, bytes, length, ret, &error)
+                                  : tci_toml_parse(arena, bytes, length, TCI_TOML_1_1, ret, &error);
+    return r < 0 ? syntax_error(findings, &error) : 0;
+}
+
+static bool is_ascii(const char *bytes, size_t length)
+{
+    unsigned char all = 0;
+    for (size_t i = 0; i < length; i++)
+        all |= (unsigned char)bytes[i];
+    return all < 0x80;
+}
+
+/* Notes where the text, which is UTF-8 by now, deceives its reader. */
+static void find_deceptive(const char *bytes, size_t length, struct tc_policy *policy)
+{
+    struct tci_pos pos = { 1, 1 };
+    size_t size, i = length >= 3 && memcmp(bytes, "\xef\xbb\xbf", 3) == 0 ? 3 : 0;
+
+    if (is_ascii(bytes, length))
+        return;
+    for (; i < length && policy->deceptive_count < tci_array_size(policy->deceptive); i += size) {
+        uint32_t c = 0;
+        size = 1;
+        if (bytes[i] & 0x80)
+            size = tci_utf8_decode(bytes + i, length - i, &c);
+        if (tci_utf8_is_deceptive(c))
+            policy->deceptive[policy->deceptive_count++] = (struct tci_deceptive){ pos, c };
+        pos.column++;
+        if (bytes[i] == '\n')
+            pos = (struct tci_pos){ pos.line + 1, 1 };
+        if (size == 0)
+            return;
+    }
+}
+
+/* Takes the arena over. */
+static int parse(struct tci_arena *arena_taken, const char *bytes, size_t length,
+                 enum tci_format format, const char *directory, struct tci_findings *findings,
+                 struct tc_policy **ret, struct tc_error *reterr)
+{
+    tc_cleanup(tci_arena_freep) struct tci_arena *arena = arena_taken;
+    struct tc_policy *policy = tci_arena_new_of(arena, struct tc_policy);
+    struct tci_reader reader = { .arena = arena, .findings = findings, .directory = directory };
+    struct tci_node *root = NULL;
+
+    if (!policy)
+        return tci_error_no_memory(reterr);
+    policy->file = tci_arena_strdup(arena, findings->file);
+    policy->directory = directory ? tci_arena_strdup(arena, directory) : NULL;
+    if (!policy->file || (directory && !policy->directory))
+        return tci_error_no_memory(reterr);
+    if (parse_document(arena, bytes, length, format, findings, &root) < 0 ||
+        build(&reader, root, policy) < 0 || findings->no_memory) {
+        if (tci_findings_sort(findings, reterr) < 0)
+            return -1;
+        if (tci_findings_error(findings, reterr) < 0) {
+            if (reterr && !root)
+                reterr->code = findings->first->id == TCI_FINDING_SYNTAX ? TC_ERROR_SYNTAX
+                                                                         : TC_ERROR_TOO_LARGE;
+            return -1;
+        }
+        return tci_error_set(reterr, TC_ERROR_INTERNAL, "a value was refused without a reason");
+    }
+    find_deceptive(bytes, length, policy);
+    policy->arena = tc_take(arena);
+    *ret = policy;
+    return 0;
+}
+
+int tci_policy_parse(const char *bytes, size_t length, enum tci_format format,
+                     const char *directory, struct tci_findings *findings, struct tc_policy **ret,
+                     struct tc_error *reterr)
+{
+    struct tci_arena *arena = tci_arena_new();
+    if (!arena)
+        return tci_error_no_memory(reterr);
+    return parse(arena, bytes, length, format, directory, findings, ret, reterr);
+}
+
+static int no_working_directory(struct tc_error *reterr, int errnum)
+{
+    tci_error_errno(reterr, errnum, "cannot find the working directory");
+    tci_error_id(reterr, "TC-P001");
+    tci_error_remedy(reterr, "change to a directory that exists, or give an absolute path");
+    return -1;
+}
+
+/* The directory part of a path that was opened, with "a//b" as "a/b": shells make such paths, and
+ * the kernel reads them so. Returns its length; what does not fit is cut, and refused for it. */
+static size_t single_slashes(const char *path, char buffer[TCI_PATH_MAX + 1])
+{
+    const char *slash = strrchr(path, '/');
+    size_t length = 0;
+    for (const char *p = path; slash && p <= slash && length <= TCI_PATH_MAX; p++)
+        if (*p != '/' || length == 0 || buffer[length - 1] != '/')
+            buffer[length++] = *p;
+    return length;
+}
+
+/* The absolute directory of the file, by name alone: links are not followed. */
+static int directory_of(const char *path, char buffer[TCI_PATH_MAX + 1], struct tc_error *reterr)
+{
+    char current[TCI_PATH_MAX + 1], single[TCI_PATH_MAX + 1];
+    size_t length = single_slashes(path, single);
+    enum tci_path_problem problem;
+
+    if (path[0] == '/')
+        problem = tci_path_normalise(NULL, single, length, buffer);
+    else if (!tci_sys.getcwd(current, sizeof current))
+        return no_working_directory(reterr, errno);
+    else if (length == 0)
+        problem = tci_path_normalise(NULL, current, strlen(current), buffer);
+    else
+        problem = tci_path_normalise(current, single, length, buffer);
+    if (problem == TCI_PATH_OK)
+        return 0;
+    tci_error_set(reterr, TC_ERROR_USAGE, "the policy's path %s", tci_path_problem_text(problem));
+    tci_error_id(reterr, "TC-P021");
+    tci_error_remedy(reterr, "give the path in a plain form");
+    return -1;
+}
+
+static bool ends_with(const char *text, const char *ending)
+{
+    size_t length = strlen(text), ending_length = strlen(ending);
+    return length > ending_length && strcmp(text + length - ending_length, ending) == 0;
+}
+
+/* An error about the file as a whole becomes a finding too, so that all reports look alike. */
+static int file_error(struct tci_findings *findings, const char *path, struct tc_error *reterr)
+{
+    int id = tci_finding_from_name(reterr->id);
+    tci_error_place(reterr, path, 1, 1);
+    if (id >= 0)
+        tci_findings_add(findings, (enum tci_finding_id)id, (struct tci_pos){ 1, 1 }, NULL,
+                         reterr->remedy, "%s", reterr->message);
+    return -1;
+}
+
+int tci_policy_load(const char *path, struct tci_findings *findings, struct tc_policy **ret,
+                    struct tc_error *reterr)
+{
+    tc_cleanup(tci_arena_freep) struct tci_arena *arena = tci_arena_new();
+    char directory[TCI_PATH_MAX + 1];
+    enum tci_format format = TCI_FORMAT_TOML;
+    struct tc_error unwanted = { 0 };
+    char *bytes = NULL;
+    size_t length = 0;
+
+    if (!reterr)
+        reterr = &unwanted; /* findings are made from it */
+    if (!arena)
+        return tci_error_no_memory(reterr);
+    if (tci_file_read(arena, path, TCI_POLICY_BYTES_MAX, &bytes, &length, reterr) < 0 ||
+        directory_of(strcmp(path, "-") == 0 ? "" : path, directory, reterr) < 0)
+        return file_error(findings, path, reterr);
+    if (ends_with(path, ".yaml") || ends_with(path, ".yml"))
+        format = TCI_FORMAT_YAML;
+    return parse(tc_take(arena), bytes, length, format, directory, findings, ret, reterr);
+}
+
+int tc_policy_load(const char *path, struct tc_policy **ret_policy, struct tc_error *reterr)
+{
+    tc_cleanup(tci_findings_freep) struct tci_findings *findings = tci_findings_new(path);
+    tci_error_clear(reterr);
+    if (!findings)
+        return tci_error_no_memory(reterr);
+    return tci_policy_load(path, findings, ret_policy, reterr);
+}
