@@ -102,7 +102,11 @@ struct tc_decision {
 TC_EXPORT void tc_decide_call(const struct tc_policy *policy, const char *agent, const char *tool,
                               int64_t now, uint64_t calls_made, struct tc_decision *ret);
 
-/* May a call of `tool` by `agent` (NULL: the owner) reach this host and port? */
+/*
+ * May a call of `tool` by `agent` (NULL: the owner) reach this host and port? This and the next are
+ * about a call that is under way: they do not look at expiry and number of calls, which
+ * tc_decide_call has decided before it began.
+ */
 TC_EXPORT void tc_decide_network(const struct tc_policy *policy, const char *agent,
                                  const char *tool, const char *host, unsigned port,
                                  struct tc_decision *ret);

@@ -1,0 +1,108 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Owns: what the verbs of the command share. Only src/cli prints. Output is built whole before it
+ * is written, so that a failing verb leaves stdout empty.
+ */
+#ifndef TCI_CLI_CLI_H
+#define TCI_CLI_CLI_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+#include "base/buf.h"
+#include "policy/load.h"
+
+enum {
+    CLI_EXIT_OK = 0,
+    CLI_EXIT_FINDINGS = 1, /* lint found errors; a question was answered with no */
+    CLI_EXIT_REFUSED = 125,
+};
+
+enum cli_option_id {
+#define X(id, name, letter, argument, completes, help) CLI_##id,
+#include "cli/options.def"
+#undef X
+    CLI_OPTION_COUNT
+};
+
+/* What an argument can be completed with. */
+enum cli_completes {
+    CLI_COMPLETES_NOTHING,
+    CLI_COMPLETES_FILE,
+    CLI_COMPLETES_TOOL,
+    CLI_COMPLETES_AGENT,
+    CLI_COMPLETES_FORMAT,
+    CLI_COMPLETES_SHELL,
+    CLI_COMPLETES_VERB,
+};
+
+struct cli_option {
+    const char *name;
+    char letter;
+    const char *argument; /* NULL: a flag */
+    enum cli_completes completes;
+    const char *help;
+};
+
+struct cli_call;
+
+struct cli_verb {
+    const char *name, *arguments;
+    enum cli_completes completes;
+    uint32_t options; /* bit per cli_option_id */
+    const char *summary, *text;
+    int (*run)(const struct cli_call *call);
+};
+
+/* One invocation: options and arguments, checked against the tables. */
+struct cli_call {
+    const struct cli_verb *verb;
+    const char *values[CLI_OPTION_COUNT]; /* NULL: not given; "" for a flag */
+    const char *argument;                 /* NULL: not given */
+};
+
+extern const struct cli_option cli_options[CLI_OPTION_COUNT];
+extern const struct cli_verb cli_verbs[]; /* ends with a NULL name */
+
+const struct cli_verb *cli_find_verb(const char *name);
+static inline bool cli_given(const struct cli_call *call, enum cli_option_id id)
+{
+    return call->values[id] != NULL;
+}
+
+/* Every verb: an exit status. */
+#define X(name, arguments, completes, options, summary, text)                                      \
+    int cli_run_##name(const struct cli_call *call);
+#include "cli/verbs.def"
+#undef X
+
+/* print.c */
+
+/* Text with terminal controls, bidirectional overrides and bad UTF-8 made visible. */
+void cli_print_safe(FILE *stream, const char *text, size_t length);
+/* The same for a part of a line: a line break in it could forge the next message. */
+void cli_print_line(FILE *stream, const char *text);
+/* "error: ..." on stderr in the one form that every message has; returns CLI_EXIT_REFUSED. */
+int cli_fail(const struct tc_error *error);
+/* The same for a wrong invocation. */
+int cli_usage(const char *remedy, const char *format, ...) tci_printf_like(2, 3);
+/* Writes the buffer to stdout and frees it; `safe` for text that holds strings of the policy. */
+int cli_output(struct tci_buf *out, bool safe, int status);
+/* May this stream have colours? */
+bool cli_colours(FILE *stream);
+/* "file:line:column: error: message [id]" and the remedy, for each. */
+void cli_print_findings(FILE *stream, const struct tci_findings *findings);
+
+/* policy.c */
+
+/* The policy of --policy, the verb's FILE argument (when `from_argument`) or $TOOLCAGE_POLICY.
+ * On failure everything has been reported: the result is the exit status. 0: *ret is loaded. */
+int cli_load_policy(const struct cli_call *call, bool from_argument, struct tc_policy **ret);
+/* Which file that is; NULL after a usage error has been reported. */
+const char *cli_policy_path(const struct cli_call *call, bool from_argument);
+
+/* help.c, completion.c */
+void cli_help(struct tci_buf *out, const struct cli_verb *verb);
+void cli_completion(struct tci_buf *out, const char *shell);
+
+#endif

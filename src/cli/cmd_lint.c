@@ -1,0 +1,157 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Owns: `toolcage lint`. */
+#include "cli/cli.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include "backend/ready.h"
+#include "base/path.h"
+#include "policy/lint.h"
+#include "policy/report.h"
+
+enum format { FORMAT_HUMAN, FORMAT_JSON, FORMAT_SARIF };
+
+static int choose_format(const struct cli_call *call, enum format *ret)
+{
+    const char *name = call->values[CLI_FORMAT];
+    if (cli_given(call, CLI_JSON) && name)
+        return cli_usage("keep one of them", "both --json and --format are given");
+    if (cli_given(call, CLI_JSON) || (name && strcmp(name, "json") == 0))
+        *ret = FORMAT_JSON;
+    else if (!name || strcmp(name, "human") == 0)
+        *ret = FORMAT_HUMAN;
+    else if (strcmp(name, "sarif") == 0)
+        *ret = FORMAT_SARIF;
+    else
+        return cli_usage("use human, json or sarif", "there is no such format");
+    return CLI_EXIT_OK;
+}
+
+static void write_document(const struct tci_findings *findings, enum format format,
+                           struct tci_buf *out)
+{
+    if (format == FORMAT_SARIF)
+        tci_report_sarif(findings, out);
+    else
+        tci_report_json(findings, out);
+}
+
+static int print_human(const struct tci_findings *findings, int status)
+{
+    size_t errors = findings->count[TCI_SEVERITY_ERROR];
+    size_t warnings = findings->count[TCI_SEVERITY_WARNING];
+    size_t notes = findings->count[TCI_SEVERITY_NOTE];
+    struct tci_buf out = TCI_BUF_INIT(4096);
+    cli_print_findings(stdout, findings);
+    cli_print_line(stdout, findings->file);
+    tci_buf_printf(&out, ": %zu error%s, %zu warning%s, %zu note%s\n", errors,
+                   errors == 1 ? "" : "s", warnings, warnings == 1 ? "" : "s", notes,
+                   notes == 1 ? "" : "s");
+    return cli_output(&out, true, status);
+}
+
+/* The policy did not load: stdout stays empty, the same document goes to stderr. */
+static int report_failure(const struct tci_findings *findings, enum format format,
+                          const struct tc_error *error)
+{
+    tc_cleanup(tci_buf_free) struct tci_buf out = TCI_BUF_INIT(TCI_REPORT_MAX);
+    if (!findings->first || findings->no_memory)
+        return cli_fail(error);
+    if (format == FORMAT_HUMAN) {
+        cli_print_findings(stderr, findings);
+        return tc_error_exit_status(error->code);
+    }
+    write_document(findings, format, &out);
+    if (tci_buf_check(&out, NULL) < 0)
+        return cli_fail(error);
+    (void)fwrite(out.data, 1, out.length, stderr);
+    return tc_error_exit_status(error->code);
+}
+
+/* What is known of a tool, for clauses that can be kept only for some. */
+static unsigned facts_of(const struct tci_tool *tool)
+{
+    const struct tci_settings *s = &tool->settings;
+    unsigned facts = TCI_FACT_NOTHING_WRITABLE;
+    for (size_t i = 0; i < s->filesystem.count; i++)
+        if (s->filesystem.rules[i].access == TCI_ACCESS_WRITABLE)
+            facts &= ~(unsigned)TCI_FACT_NOTHING_WRITABLE;
+    if (s->syscalls.profile == TCI_SYSCALLS_PURE && s->syscalls.allow.count == 0)
+        facts |= TCI_FACT_ALONE;
+    if (s->cpu % 1000 == 0)
+        facts |= TCI_FACT_WHOLE_CORES;
+    return facts;
+}
+
+/* The host is looked at once, and only if there is a tool to look for. */
+struct host {
+    bool probed;
+    struct tci_host_report report;
+};
+
+static bool host_can(void *context, const struct tci_tool *tool, enum tci_clause clause,
+                     char ret_why[TCI_LINT_TEXT_MAX], char ret_remedy[TCI_LINT_TEXT_MAX])
+{
+    struct host *host = context;
+    if (!host->probed)
+        tci_host_probe(&host->report);
+    host->probed = true;
+    return tci_backend_can_for(&host->report, tci_backend_kind_name(tool->settings.backend), clause,
+                               facts_of(tool), ret_why, TCI_LINT_TEXT_MAX, ret_remedy,
+                               TCI_LINT_TEXT_MAX);
+}
+
+static const char *home_directory(char buffer[TCI_PATH_MAX + 1])
+{
+    const char *home = getenv("HOME");
+    if (!home || tci_path_normalise(NULL, home, strlen(home), buffer) != TCI_PATH_OK)
+        return NULL;
+    return buffer;
+}
+
+static int lint(const struct cli_call *call, const struct tc_policy *policy,
+                struct tci_findings *findings, struct tc_error *reterr)
+{
+    static struct host host; /* large */
+    char home[TCI_PATH_MAX + 1];
+    struct tci_lint_options options = { .now = (int64_t)time(NULL) };
+    if (!cli_given(call, CLI_NO_HOST)) {
+        options.look_at_files = true;
+        options.home = home_directory(home);
+        options.host_can = host_can;
+        options.host_context = &host;
+    }
+    return tci_lint(policy, &options, findings, reterr);
+}
+
+int cli_run_lint(const struct cli_call *call)
+{
+    tc_cleanup(tci_findings_freep) struct tci_findings *findings = NULL;
+    tc_cleanup(tci_policy_freep) struct tc_policy *policy = NULL;
+    struct tci_buf out = TCI_BUF_INIT(TCI_REPORT_MAX);
+    struct tc_error error = { 0 };
+    enum format format;
+    const char *path;
+    int status;
+
+    if (choose_format(call, &format) != CLI_EXIT_OK || !(path = cli_policy_path(call, true)))
+        return CLI_EXIT_REFUSED;
+    findings = tci_findings_new(path);
+    if (!findings) {
+        tci_error_no_memory(&error);
+        return cli_fail(&error);
+    }
+    if (tci_policy_load(path, findings, &policy, &error) < 0)
+        return report_failure(findings, format, &error);
+    if (lint(call, policy, findings, &error) < 0)
+        return cli_fail(&error);
+    status = findings->count[TCI_SEVERITY_ERROR] ||
+                     (cli_given(call, CLI_STRICT) && findings->count[TCI_SEVERITY_WARNING])
+                 ? CLI_EXIT_FINDINGS
+                 : CLI_EXIT_OK;
+    if (format == FORMAT_HUMAN)
+        return print_human(findings, status);
+    write_document(findings, format, &out);
+    return cli_output(&out, false, status);
+}

@@ -1,0 +1,65 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Owns: --help, from the tables of verbs and options. */
+#include "cli/cli.h"
+
+#include <string.h>
+
+enum { line_width = 78 };
+
+/* Words wrapped to the width of a terminal. */
+static void write_wrapped(struct tci_buf *out, const char *text)
+{
+    size_t column = 0;
+    while (*text) {
+        size_t length = strcspn(text, " ");
+        if (column && column + 1 + length > line_width) {
+            tci_buf_char(out, '\n');
+            column = 0;
+        }
+        if (column) {
+            tci_buf_char(out, ' ');
+            column++;
+        }
+        tci_buf_append(out, text, length);
+        column += length;
+        text += length + strspn(text + length, " ");
+    }
+    tci_buf_char(out, '\n');
+}
+
+static void write_option(struct tci_buf *out, const struct cli_option *option)
+{
+    char name[64];
+    (void)snprintf(name, sizeof name, "--%s%s%s", option->name, option->argument ? " " : "",
+                   option->argument ? option->argument : "");
+    if (option->letter)
+        tci_buf_printf(out, "  -%c, %-20s %s\n", option->letter, name, option->help);
+    else
+        tci_buf_printf(out, "      %-20s %s\n", name, option->help);
+}
+
+static void verb_help(struct tci_buf *out, const struct cli_verb *verb)
+{
+    tci_buf_printf(out, "usage: toolcage %s [options]%s%s\n\n", verb->name,
+                   *verb->arguments ? " " : "", verb->arguments);
+    write_wrapped(out, verb->text);
+    tci_buf_string(out, "\noptions:\n");
+    for (int id = 0; id < CLI_OPTION_COUNT; id++)
+        if (verb->options & (1U << id))
+            write_option(out, &cli_options[id]);
+}
+
+void cli_help(struct tci_buf *out, const struct cli_verb *verb)
+{
+    if (verb) {
+        verb_help(out, verb);
+        return;
+    }
+    tci_buf_string(out, "usage: toolcage VERB [options] [arguments]\n\n"
+                        "Decides what each tool call of a language model may do, under a policy\n"
+                        "that a person can read.\n\nverbs:\n");
+    for (verb = cli_verbs; verb->name; verb++)
+        tci_buf_printf(out, "  %-12s %s\n", verb->name, verb->summary);
+    tci_buf_string(out, "\n\"toolcage VERB --help\" tells more. Manual pages: toolcage(1), "
+                        "toolcage-policy(5).\n");
+}

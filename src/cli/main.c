@@ -1,0 +1,182 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Owns: reading the command line by the tables, and nothing else. */
+#include "cli/cli.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+#include <unistd.h>
+#include "base/nearest.h"
+#include "base/quote.h"
+
+enum { words_max = 32 };
+
+static const char *quote(const char *text, char buffer[TCI_QUOTE_MAX])
+{
+    return tci_quote(text, strlen(text), buffer);
+}
+
+static int unknown_verb(const char *name)
+{
+    const char *words[words_max + 1] = { NULL }, *nearest;
+    char remedy[128], text[TCI_QUOTE_MAX];
+    for (size_t i = 0; i < words_max && cli_verbs[i].name; i++)
+        words[i] = cli_verbs[i].name;
+    nearest = tci_nearest_word(name, strlen(name), words);
+    if (nearest)
+        (void)snprintf(remedy, sizeof remedy, "did you mean \"%s\"?", nearest);
+    return cli_usage(nearest ? remedy : "see toolcage --help", "there is no verb %s",
+                     quote(name, text));
+}
+
+static int unknown_option(const struct cli_verb *verb, const char *name, size_t length)
+{
+    const char *words[CLI_OPTION_COUNT + 1] = { NULL }, *nearest;
+    char remedy[128], text[TCI_QUOTE_MAX];
+    size_t count = 0;
+    for (int id = 0; id < CLI_OPTION_COUNT; id++)
+        if (verb->options & (1U << id))
+            words[count++] = cli_options[id].name;
+    nearest = tci_nearest_word(name, length, words);
+    if (nearest)
+        (void)snprintf(remedy, sizeof remedy, "did you mean --%s?", nearest);
+    else
+        (void)snprintf(remedy, sizeof remedy, "see toolcage %s --help", verb->name);
+    return cli_usage(remedy, "\"toolcage %s\" has no option %s", verb->name,
+                     tci_quote(name, length, text));
+}
+
+/* The option that `word` ("--name", "--name=value", "-n", "-nvalue") means for the verb, or -1. */
+static int find_option(const struct cli_verb *verb, const char *word, const char **ret_value)
+{
+    bool is_long = word[1] == '-';
+    const char *name = word + (is_long ? 2 : 1);
+    size_t length = is_long ? strcspn(name, "=") : 1;
+
+    *ret_value = NULL;
+    if (name[length] == '=')
+        *ret_value = name + length + 1;
+    else if (!is_long && name[length])
+        *ret_value = name + length;
+    for (int id = 0; id < CLI_OPTION_COUNT; id++) {
+        const struct cli_option *option = &cli_options[id];
+        bool same = is_long
+                        ? strlen(option->name) == length && strncmp(option->name, name, length) == 0
+                        : option->letter && option->letter == name[0];
+        if (same && (verb->options & (1U << id)))
+            return id;
+    }
+    return -1;
+}
+
+/* One option; may take the next word. Returns how many words it took, or -1. */
+static int take_option(struct cli_call *call, char *const *words)
+{
+    const char *value;
+    int id = find_option(call->verb, words[0], &value);
+    const struct cli_option *option;
+
+    if (id < 0) {
+        const char *name = words[0] + strspn(words[0], "-");
+        unknown_option(call->verb, name, strcspn(name, "="));
+        return -1;
+    }
+    option = &cli_options[id];
+    if (call->values[id]) {
+        cli_usage("give it once", "--%s is given twice", option->name);
+        return -1;
+    }
+    if (!option->argument && value) {
+        cli_usage("remove the value", "--%s takes no value", option->name);
+        return -1;
+    }
+    if (option->argument && !value && !(value = words[1])) {
+        char remedy[80];
+        (void)snprintf(remedy, sizeof remedy, "write --%s %s", option->name, option->argument);
+        cli_usage(remedy, "--%s needs a value", option->name);
+        return -1;
+    }
+    call->values[id] = option->argument ? value : "";
+    return option->argument && value == words[1] ? 2 : 1;
+}
+
+static int take_words(struct cli_call *call, char *const *words)
+{
+    bool options = true;
+    while (*words) {
+        if (options && strcmp(*words, "--") == 0) {
+            options = false;
+            words++;
+        } else if (options && (*words)[0] == '-' && (*words)[1]) {
+            int taken = take_option(call, words);
+            if (taken < 0)
+                return -1;
+            words += taken;
+        } else if (!call->argument && call->verb->arguments[0]) {
+            call->argument = *words++;
+        } else {
+            char text[TCI_QUOTE_MAX];
+            cli_usage("remove it", "\"toolcage %s\" does not take the argument %s",
+                      call->verb->name, quote(*words, text));
+            return -1;
+        }
+    }
+    return 0;
+}
+
+static int print_help(const struct cli_verb *verb)
+{
+    struct tci_buf out = TCI_BUF_INIT(65536);
+    cli_help(&out, verb);
+    return cli_output(&out, false, CLI_EXIT_OK);
+}
+
+static int print_version(void)
+{
+    struct tci_buf out = TCI_BUF_INIT(256);
+    tci_buf_printf(&out, "toolcage %s\n", tc_version());
+    return cli_output(&out, false, CLI_EXIT_OK);
+}
+
+int cli_run_help(const struct cli_call *call)
+{
+    const struct cli_verb *verb = NULL;
+    if (call->argument && !(verb = cli_find_verb(call->argument)))
+        return unknown_verb(call->argument);
+    return print_help(verb);
+}
+
+/* A closed 0, 1 or 2 would be taken by the next file that is opened, and written to. */
+static int open_standard_streams(void)
+{
+    int fd;
+    do {
+        fd = open("/dev/null", O_RDWR | O_CLOEXEC);
+        if (fd < 0)
+            return -1;
+    } while (fd <= STDERR_FILENO);
+    return close(fd);
+}
+
+int main(int argc, char **argv)
+{
+    struct cli_call call = { 0 };
+    const char *first = argc > 1 ? argv[1] : NULL;
+
+    if (open_standard_streams() < 0)
+        return CLI_EXIT_REFUSED;
+    if (!first)
+        return cli_usage("see toolcage --help", "a verb is missing");
+    if (strcmp(first, "--help") == 0 || strcmp(first, "-h") == 0)
+        return print_help(NULL);
+    if (strcmp(first, "--version") == 0 || strcmp(first, "-V") == 0)
+        return print_version();
+    call.verb = cli_find_verb(first);
+    if (!call.verb)
+        return unknown_verb(first);
+    if (take_words(&call, argv + 2) < 0)
+        return CLI_EXIT_REFUSED;
+    if (cli_given(&call, CLI_HELP))
+        return print_help(call.verb);
+    return call.verb->run(&call);
+}
