@@ -16,7 +16,7 @@
 
 static const int read_flags = O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK;
 
-static void close_fd(int *fd)
+static void close_fd(const int *fd)
 {
     if (*fd >= 0)
         (void)tci_sys.close(*fd);

@@ -32,8 +32,8 @@ static int64_t days_from_epoch(int year, int month, int day)
 int64_t tci_moment(int year, int month, int day, int hour, int minute, int second,
                    int offset_minutes)
 {
-    return days_from_epoch(year, month, day) * day_seconds + hour * 3600 + minute * 60 + second -
-           offset_minutes * 60;
+    return days_from_epoch(year, month, day) * day_seconds + (int64_t)hour * 3600 +
+           (int64_t)minute * 60 + second - (int64_t)offset_minutes * 60;
 }
 
 /* Exactly `count` digits at *cursor. */

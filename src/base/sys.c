@@ -5,6 +5,7 @@
 #include <fcntl.h>
 #include <linux/openat2.h>
 #include <sys/syscall.h>
+#include <stdlib.h>
 #include <unistd.h>
 
 static int sys_open(const char *path, int flags)
@@ -32,6 +33,11 @@ static int sys_lstat(const char *path, struct stat *ret)
     return lstat(path, ret);
 }
 
+static char *sys_realpath(const char *path, char *resolved)
+{
+    return realpath(path, resolved);
+}
+
 struct tci_sys tci_sys = {
     .open = sys_open,
     .open_beneath = sys_open_beneath,
@@ -40,4 +46,5 @@ struct tci_sys tci_sys = {
     .lstat = sys_lstat,
     .close = close,
     .getcwd = getcwd,
+    .realpath = sys_realpath,
 };

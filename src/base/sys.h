@@ -17,6 +17,7 @@ struct tci_sys {
     int (*lstat)(const char *path, struct stat *ret);
     int (*close)(int fd);
     char *(*getcwd)(char *buffer, size_t size);
+    char *(*realpath)(const char *path, char *resolved); /* resolved: PATH_MAX bytes */
 };
 
 extern struct tci_sys tci_sys;

@@ -32,7 +32,7 @@ static uint32_t sort_unit(uint32_t code_point)
     return code_point < 0x10000 ? code_point : 0xd800 + ((code_point - 0x10000) >> 10);
 }
 
-static int compare_keys(const void *a, const void *b)
+int tci_json_compare_keys(const void *a, const void *b)
 {
     const char *x = *(const char *const *)a, *y = *(const char *const *)b;
     while (*x && *x == *y) {
@@ -53,7 +53,7 @@ static int compare_keys(const void *a, const void *b)
 }
 
 /* RFC 8785's escapes: only what must be escaped, and in one way. */
-static void write_string(struct tci_buf *out, const char *text, size_t length)
+void tci_json_canonical_string(struct tci_buf *out, const char *text, size_t length)
 {
     static const char short_escapes[] = "btn\0fr";
     size_t plain_from = 0, i;
@@ -86,12 +86,12 @@ static int write_object(struct tci_arena *arena, struct tci_buf *out, json_t *ob
         return -1;
     for (void *i = json_object_iter(object); i; i = json_object_iter_next(object, i))
         keys[count++] = json_object_iter_key(i);
-    qsort(keys, count, sizeof *keys, compare_keys);
+    qsort(keys, count, sizeof *keys, tci_json_compare_keys);
     tci_buf_char(out, '{');
     for (size_t i = 0; i < count; i++) {
         if (i)
             tci_buf_char(out, ',');
-        write_string(out, keys[i], strlen(keys[i]));
+        tci_json_canonical_string(out, keys[i], strlen(keys[i]));
         tci_buf_char(out, ':');
         if (write_value(arena, out, json_object_get(object, keys[i])) < 0)
             return -1;
@@ -123,7 +123,7 @@ static int write_value(struct tci_arena *arena, struct tci_buf *out, json_t *val
     case JSON_ARRAY:
         return write_array(arena, out, value);
     case JSON_STRING:
-        write_string(out, json_string_value(value), json_string_length(value));
+        tci_json_canonical_string(out, json_string_value(value), json_string_length(value));
         return 0;
     case JSON_INTEGER: /* not with these flags */
     case JSON_REAL:

@@ -7,6 +7,7 @@
 #define TCI_JSON_CANONICAL_H
 
 #include "base/arena.h"
+#include "base/buf.h"
 #include "base/error.h"
 
 struct json_t;
@@ -23,5 +24,10 @@ struct json_t *tci_json_read(const char *text, size_t length,
  * with TOO_LARGE. */
 int tci_json_canonical(struct tci_arena *arena, const char *text, size_t length,
                        const char **ret_text, struct tc_error *reterr) tci_must_check;
+
+/* For those who write the canonical form from a tree of their own: the order of keys (for qsort, of
+ * elements that begin with a `const char *` in UTF-8), and a string. Numbers: tci_json_number. */
+int tci_json_compare_keys(const void *a, const void *b);
+void tci_json_canonical_string(struct tci_buf *out, const char *text, size_t length);
 
 #endif

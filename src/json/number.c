@@ -29,7 +29,7 @@ static struct decimal shortest(double value)
             d.digits[d.count++] = *p;
     while (d.count > 1 && d.digits[d.count - 1] == '0')
         d.count--;
-    d.exponent = atoi(p + 1) + 1;
+    d.exponent = (int)strtol(p + 1, NULL, 10) + 1;
     return d;
 }
 
@@ -60,8 +60,8 @@ const char *tci_json_number(double value, char buffer[TCI_JSON_NUMBER_MAX])
     struct decimal d;
     char *out = buffer;
 
-    if (value == 0)
-        return strcpy(buffer, "0"); /* also for -0 */
+    if (value == 0) /* also -0 */
+        return memcpy(buffer, "0", 2);
     if (value < 0)
         *out++ = '-';
     d = shortest(value < 0 ? -value : value);

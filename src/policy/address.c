@@ -117,7 +117,7 @@ bool tci_address_parse_v6(const char *text, size_t length, struct tci_address *r
 
 static unsigned group_of(const struct tci_address *address, unsigned index)
 {
-    return (unsigned)address->bytes[2 * index] << 8 | address->bytes[2 * index + 1];
+    return (unsigned)address->bytes[(size_t)2 * index] << 8 | address->bytes[(size_t)2 * index + 1];
 }
 
 /* RFC 5952, 4.2: the longest run of at least two zero groups, the first one of equal ones. */

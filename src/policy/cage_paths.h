@@ -18,7 +18,6 @@ const struct tci_cage_path *tci_cage_path_find(const struct tci_settings *settin
 
 /* The rule of the policy that speaks about `path` (normal form): the most specific one, and at the
  * same path hidden beats readable beats writable. NULL when there is none. */
-const struct tci_path_rule *tci_path_rule_find(const struct tci_filesystem *filesystem,
-                                               const char *path);
+const struct tci_path_rule *tci_path_rule_find(const struct tci_filesystem *fs, const char *path);
 
 #endif

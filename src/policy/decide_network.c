@@ -32,11 +32,16 @@ static bool allows_loopback(const struct tci_network *network, uint16_t port)
           .address = { .is_v6 = true, .bytes = { [15] = 1 } },
           .prefix = 128 },
     };
-    for (size_t i = 0; i < network->count; i++)
-        for (size_t j = 0; j < tci_array_size(loopback); j++)
-            if (!network->rules[i].rule.deny &&
-                tci_netrule_matches(&network->rules[i].rule, &loopback[j], port))
-                return true;
+    for (size_t j = 0; j < tci_array_size(loopback); j++) {
+        bool allowed = false, denied = false;
+        for (size_t i = 0; i < network->count; i++) {
+            const struct tci_netrule *rule = &network->rules[i].rule;
+            if (tci_netrule_matches(rule, &loopback[j], port))
+                *(rule->deny ? &denied : &allowed) = true;
+        }
+        if (allowed && !denied)
+            return true;
+    }
     return false;
 }
 

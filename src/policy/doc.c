@@ -88,7 +88,7 @@ static void put_in_bucket(struct tci_table *t, struct tci_entry *e)
 /* Doubles the number of buckets. The old array stays in the arena: at most as large again. */
 static int grow_buckets(struct tci_arena *arena, struct tci_table *t)
 {
-    size_t count = t->bucket_count ? t->bucket_count * 2 : 4 * linear_max;
+    size_t count = t->bucket_count ? t->bucket_count * 2 : (size_t)4 * linear_max;
     struct tci_entry **buckets = tci_arena_new_array(arena, count, struct tci_entry *);
     if (!buckets)
         return -1;

@@ -262,9 +262,8 @@ static void drop_unused(const struct tci_settings *own, struct tci_tool *tool)
         s->image = NULL;
     if (!container && s->backend != TCI_BACKEND_MICROVM && s->backend != TCI_BACKEND_JAIL)
         s->rootfs = NULL;
-    if (own->present & BIT(ROOTFS))
-        s->image = NULL;
-    else if (s->rootfs && (own->present & BIT(IMAGE)))
+    /* One root: the tool's own choice, else the directory. */
+    if (s->rootfs && (own->present & BIT(IMAGE)))
         s->rootfs = NULL;
     else if (s->rootfs)
         s->image = NULL;

@@ -163,9 +163,12 @@ static int index_grants(struct tci_reader *reader, struct tc_policy *policy)
 static int build(struct tci_reader *reader, const struct tci_node *root, struct tc_policy *policy)
 {
     struct sections sections = { 0 };
-    struct tci_settings defaults = { 0 };
+    struct tci_settings *defaults = tci_arena_new_of(reader->arena, struct tci_settings);
     int status;
 
+    if (!defaults)
+        return tci_read_no_memory(reader);
+    policy->defaults = defaults;
     (void)snprintf(reader->where, sizeof reader->where, "the policy");
     if (root->table.count == 0)
         return tci_read_fail(reader, TCI_FINDING_EMPTY, (struct tci_pos){ 1, 1 },
@@ -174,11 +177,11 @@ static int build(struct tci_reader *reader, const struct tci_node *root, struct 
     status = read_top(reader, root, policy, &sections);
     if (sections.defaults) {
         (void)snprintf(reader->where, sizeof reader->where, "[defaults]");
-        if (tci_read_settings(reader, sections.defaults, TCI_IN_DEFAULTS, &defaults) < 0 ||
-            tci_check_defaults(reader, &defaults) < 0)
+        if (tci_read_settings(reader, sections.defaults, TCI_IN_DEFAULTS, defaults) < 0 ||
+            tci_check_defaults(reader, defaults) < 0)
             status = -1;
     }
-    if (sections.tools && read_tools(reader, sections.tools, &defaults, policy) < 0)
+    if (sections.tools && read_tools(reader, sections.tools, defaults, policy) < 0)
         status = -1;
     if (sections.agents && tci_read_agents(reader, sections.agents, policy) < 0)
         status = -1;

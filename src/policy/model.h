@@ -228,7 +228,8 @@ struct tc_policy {
         uint32_t code_point;
     } deceptive[8]; /* the first characters of the file that hide or reorder text, for lint */
     size_t deceptive_count;
-    struct tci_tool *tools; /* in file order */
+    const struct tci_settings *defaults; /* as written; never NULL */
+    struct tci_tool *tools;              /* in file order */
     size_t tool_count;
     struct tci_agent *agents;
     size_t agent_count;

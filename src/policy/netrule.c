@@ -18,7 +18,7 @@ void tci_problem_message(struct tci_netrule_problem *problem, const char *format
 {
     va_list arguments;
     va_start(arguments, format);
-    vsnprintf(problem->message, sizeof problem->message, format, arguments);
+    (void)vsnprintf(problem->message, sizeof problem->message, format, arguments);
     va_end(arguments);
 }
 
@@ -26,7 +26,7 @@ int tci_problem_remedy(struct tci_netrule_problem *problem, const char *format, 
 {
     va_list arguments;
     va_start(arguments, format);
-    vsnprintf(problem->remedy, sizeof problem->remedy, format, arguments);
+    (void)vsnprintf(problem->remedy, sizeof problem->remedy, format, arguments);
     va_end(arguments);
     return -1;
 }

@@ -217,10 +217,14 @@ int tci_read_agents(struct tci_reader *reader, const struct tci_node *table,
     if (!policy->agents)
         return tci_read_no_memory(reader);
     tci_table_foreach (entry, table) {
-        if (read_agent(reader, entry, &policy->agents[policy->agent_count]) < 0)
+        struct tci_agent *agent = &policy->agents[policy->agent_count];
+        if (read_agent(reader, entry, agent) < 0) {
+            /* The next agent starts from nothing: above all not with this one's grant count. */
+            *agent = (struct tci_agent){ .name = NULL };
             status = -1;
-        else
-            policy->agent_count++;
+            continue;
+        }
+        policy->agent_count++;
     }
     return status;
 }

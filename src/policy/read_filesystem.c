@@ -193,7 +193,7 @@ static int check_repeated(struct tci_reader *reader, const char *name, const str
     char remedy[64];
     for (size_t i = 0; i < list->count; i++) {
         const struct tci_path_rule *other = &list->rules[i];
-        if (strcmp(other->cage, rule->cage) != 0)
+        if (!rule->cage || strcmp(other->cage, rule->cage) != 0)
             continue;
         (void)snprintf(remedy, sizeof remedy, "remove it here or at line %u", other->pos.line);
         return tci_read_fail(reader, TCI_FINDING_DUPLICATE, rule->pos, remedy,

@@ -8,12 +8,13 @@
 
 #include <math.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include "base/buf.h"
 #include "base/file.h"
 #include "base/path.h"
 #include "json/canonical.h"
-#include "json/write.h"
+#include "json/number.h"
 
 static int bad_schema(struct tci_reader *reader, const char *name, const struct tci_node *value,
                       const char *remedy, const char *problem)
@@ -22,42 +23,85 @@ static int bad_schema(struct tci_reader *reader, const char *name, const struct 
                          name, reader->where, problem);
 }
 
-/* The tree as JSON text. Depth is bounded by the readers of TOML and YAML. */
-static int write_node(struct tci_reader *reader, const char *name, struct tci_json *json,
-                      const char *key, const struct tci_node *node)
+static int write_node(struct tci_reader *reader, const char *name, struct tci_buf *out,
+                      const struct tci_node *node);
+
+static int write_text(struct tci_reader *reader, const char *name, struct tci_buf *out,
+                      struct tci_text text, const struct tci_node *node)
+{
+    if (memchr(text.data, '\0', text.length))
+        return bad_schema(reader, name, node, "remove the NUL", "NUL in a text");
+    tci_json_canonical_string(out, text.data, text.length);
+    return 0;
+}
+
+/* A key and its value; begins with the key's text, by which members are sorted. */
+struct member {
+    const char *key;
+    const struct tci_entry *entry;
+};
+
+static int write_table(struct tci_reader *reader, const char *name, struct tci_buf *out,
+                       const struct tci_node *table)
+{
+    struct member *members = tci_arena_new_array(reader->arena, table->table.count, struct member);
+    size_t count = 0;
+    int status = 0;
+
+    if (!members)
+        return tci_read_no_memory(reader);
+    tci_table_foreach (entry, table)
+        members[count++] = (struct member){ entry->key.data, entry };
+    qsort(members, count, sizeof *members, tci_json_compare_keys);
+    tci_buf_char(out, '{');
+    for (size_t i = 0; i < count; i++) {
+        const struct tci_entry *entry = members[i].entry;
+        if (i)
+            tci_buf_char(out, ',');
+        status |= write_text(reader, name, out, entry->key, entry->value);
+        tci_buf_char(out, ':');
+        status |= write_node(reader, name, out, entry->value);
+    }
+    tci_buf_char(out, '}');
+    return status;
+}
+
+static int write_array(struct tci_reader *reader, const char *name, struct tci_buf *out,
+                       const struct tci_node *array)
 {
     int status = 0;
+    tci_buf_char(out, '[');
+    for (size_t i = 0; i < array->array.count; i++) {
+        if (i)
+            tci_buf_char(out, ',');
+        status |= write_node(reader, name, out, array->array.items[i]);
+    }
+    tci_buf_char(out, ']');
+    return status;
+}
+
+/* The tree as canonical JSON. Its depth is bounded by the readers of TOML and YAML. */
+static int write_node(struct tci_reader *reader, const char *name, struct tci_buf *out,
+                      const struct tci_node *node)
+{
+    char number[TCI_JSON_NUMBER_MAX];
+    double value = node->type == TCI_NODE_INTEGER ? (double)node->integer : node->number;
+
     switch (node->type) {
     case TCI_NODE_TABLE:
-        tci_json_object_begin(json, key);
-        tci_table_foreach (entry, node) {
-            if (memchr(entry->key.data, '\0', entry->key.length))
-                return bad_schema(reader, name, entry->value, "remove the NUL", "NUL in a key");
-            status |= write_node(reader, name, json, entry->key.data, entry->value);
-        }
-        tci_json_object_end(json);
-        return status;
+        return write_table(reader, name, out, node);
     case TCI_NODE_ARRAY:
-        tci_json_array_begin(json, key);
-        for (size_t i = 0; i < node->array.count; i++)
-            status |= write_node(reader, name, json, NULL, node->array.items[i]);
-        tci_json_array_end(json);
-        return status;
+        return write_array(reader, name, out, node);
     case TCI_NODE_STRING:
-        if (memchr(node->string.data, '\0', node->string.length))
-            return bad_schema(reader, name, node, "remove the NUL", "NUL in a string");
-        tci_json_bytes(json, key, node->string.data, node->string.length);
+        return write_text(reader, name, out, node->string, node);
+    case TCI_NODE_BOOLEAN:
+        tci_buf_string(out, node->boolean ? "true" : "false");
         return 0;
     case TCI_NODE_INTEGER:
-        tci_json_integer(json, key, node->integer);
-        return 0;
     case TCI_NODE_FLOAT:
-        if (!isfinite(node->number))
+        if (!isfinite(value))
             break;
-        tci_json_double(json, key, node->number);
-        return 0;
-    case TCI_NODE_BOOLEAN:
-        tci_json_bool(json, key, node->boolean);
+        tci_buf_string(out, tci_json_number(value, number));
         return 0;
     case TCI_NODE_DATETIME:
     case TCI_NODE_LOCAL_DATETIME:
@@ -96,16 +140,16 @@ static int read_inline(struct tci_reader *reader, const char *name, const struct
                        struct tci_schema *schema)
 {
     tc_cleanup(tci_buf_free) struct tci_buf out = TCI_BUF_INIT(TCI_SCHEMA_BYTES_MAX);
-    struct tci_json json = { .out = &out };
     struct tc_error error = { 0 };
 
-    if (write_node(reader, name, &json, NULL, value) < 0)
+    if (write_node(reader, name, &out, value) < 0)
         return -1;
     if (tci_buf_check(&out, &error) < 0)
         return error.code == TC_ERROR_NO_MEMORY
                    ? tci_read_no_memory(reader)
                    : bad_schema(reader, name, value, "make it shorter", "larger than 256 KiB");
-    return canonical(reader, name, value, out.data, out.length, false, schema);
+    schema->json = tci_arena_strndup(reader->arena, out.data, out.length);
+    return schema->json ? 0 : tci_read_no_memory(reader);
 }
 
 /*

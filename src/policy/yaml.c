@@ -122,8 +122,11 @@ static int refuse_key(struct tci_yaml *r, struct tci_text key, const struct tci_
         tci_error_remedy(e, "write a key before the ':'%s",
                          key.length ? ", or put it in quotes" : "");
     } else {
-        tci_error_set(e, TC_ERROR_SYNTAX, "the merge key << is not allowed");
-        tci_error_remedy(e, "write the keys and values out");
+        tci_error_set(e, TC_ERROR_SYNTAX, "the %s key %s is not allowed",
+                      key.data[0] == '<' ? "merge" : "value", tci_yaml_excerpt(key).text);
+        tci_error_remedy(e, "%s",
+                         key.data[0] == '<' ? "write the keys and values out"
+                                            : "put it in quotes if it is text");
     }
     return tci_yaml_at(r, pos);
 }
@@ -135,7 +138,8 @@ static int read_key(struct tci_yaml *r, struct tci_text text, const yaml_event_t
     struct tci_pos pos = tci_yaml_mark_pos(r, event->start_mark);
     struct tci_entry *first = tci_table_find(f->node, text.data, text.length);
 
-    if (first || (plain && (tci_yaml_is_null(text) || tci_text_is(text, "<<"))))
+    if (first ||
+        (plain && (tci_yaml_is_null(text) || tci_text_is(text, "<<") || tci_text_is(text, "="))))
         return refuse_key(r, text, first, pos);
     f->key = (struct tci_text){ tci_arena_strndup(r->arena, text.data, text.length), text.length };
     if (!f->key.data)

@@ -2,9 +2,12 @@
 /*
  * Owns: what a plain YAML scalar means, by the core schema of YAML 1.2, and dates as in TOML.
  * Trusts: nothing about the text but the NUL behind it.
- * Invariants: a spelling that YAML 1.1 and 1.2 read as different values (yes, 010) is refused, not
- * guessed: a policy that two programs read differently protects nobody. A text that looks like a
- * number or a date but is none (too large, 30 February) is refused too, and never a string.
+ * Invariants: a spelling that YAML 1.1 and 1.2 read as different values (yes, 010, 1:30, 1e3) is
+ * refused, not guessed: a policy that two programs read differently protects nobody. What YAML 1.1
+ * makes of a scalar is taken from its type repository (yaml.org/type) and, where that has slips,
+ * from PyYAML. Two things are kept although 1.1 has them: y and n are text (see below), and so is
+ * 1.2.3, which 1.1's pattern for floats matches by mistake. A text that looks like a number or a
+ * date but is none (too large, 30 February) is refused too, and never a string.
  * The locale has no say.
  */
 #include "policy/yaml_internal.h"
@@ -60,6 +63,15 @@ static int refuse_old_boolean(struct tci_text text, bool meaning, struct tc_erro
     return -1;
 }
 
+static int refuse_disputed(struct tci_text text, const char *what, const char *remedy,
+                           struct tc_error *reterr)
+{
+    tci_error_set(reterr, TC_ERROR_SYNTAX, "%s is %s to some YAML readers and text to others",
+                  tci_yaml_excerpt(text).text, what);
+    tci_error_remedy(reterr, "%s", remedy);
+    return -1;
+}
+
 /* 1: a word with a meaning, 0: not, -1: refused. */
 static int type_word(struct tci_text text, struct tci_node *node, struct tc_error *reterr)
 {
@@ -73,6 +85,8 @@ static int type_word(struct tci_text text, struct tci_node *node, struct tc_erro
         return refuse_old_boolean(text, true, reterr);
     if (is_one_of(text, old_false, tci_array_size(old_false)))
         return refuse_old_boolean(text, false, reterr);
+    if (is_any(text, "=", "<<"))
+        return refuse_disputed(text, "a sign with a meaning", "put it in quotes", reterr);
 
     if (is_any(text, ".nan", ".NaN", ".NAN")) {
         node->type = TCI_NODE_FLOAT;
@@ -92,9 +106,96 @@ static int type_word(struct tci_text text, struct tci_node *node, struct tc_erro
 
 /* ---- numbers ---------------------------------------------------------------------------- */
 
+#define DIGITS "0123456789"
+
 static bool is_digit(char c)
 {
     return c >= '0' && c <= '9';
+}
+
+/* Goes over `least` to `most` characters of a set, as many as there are; or stays, false. */
+static bool take(struct tci_text text, size_t *at, const char *set, size_t least, size_t most)
+{
+    size_t count = strspn(text.data + *at, set);
+    if (count < least)
+        return false;
+    *at += count < most ? count : most;
+    return true;
+}
+
+/* ( [eE] [-+]? [0-9]+ )?; `ret_agreed`: there is none, or it has the sign that YAML 1.1 wants. */
+static void take_exponent(struct tci_text text, size_t *at, bool *ret_agreed)
+{
+    size_t begin = *at;
+    *ret_agreed = true;
+    if (!take(text, at, "eE", 1, 1))
+        return;
+    *ret_agreed = take(text, at, "-+", 1, 1);
+    if (!take(text, at, DIGITS, 1, SIZE_MAX))
+        *at = begin;
+}
+
+/* (: [0-5]? [0-9])+ ( \. [0-9_]* )? up to the end: a number in base 60. */
+static bool is_sexagesimal(struct tci_text text, size_t at)
+{
+    size_t groups = 0;
+    while (take(text, &at, ":", 1, 1)) {
+        bool two = take(text, &at, "012345", 1, 1);
+        if (!take(text, &at, DIGITS, 1, 1) && !two)
+            return false;
+        groups++;
+    }
+    if (groups && take(text, &at, ".", 1, 1))
+        (void)take(text, &at, DIGITS "_", 0, SIZE_MAX);
+    return groups && at == text.length;
+}
+
+/*
+ * Is it a number to YAML 1.1 or to 1.2, but not to both, or not the same? Both agree on decimal
+ * integers, on hexadecimal ones without a sign, and on floats that have a point, a digit before it
+ * if there is a sign, and a sign in the exponent. Leading zeros are looked at elsewhere.
+ */
+static bool is_disputed_number(struct tci_text text)
+{
+    bool underscore = memchr(text.data, '_', text.length), point, exponent_agreed;
+    size_t at = 0, after;
+    bool sign = take(text, &at, "-+", 1, 1), whole;
+
+    after = at + 2;
+    if (strncmp(text.data + at, "0b", 2) == 0)
+        return take(text, &after, "01_", 1, SIZE_MAX) && after == text.length;
+    if (strncmp(text.data + at, "0o", 2) == 0) /* 1.2 alone has it, and without a sign */
+        return !sign && take(text, &after, "01234567", 1, SIZE_MAX) && after == text.length;
+    if (strncmp(text.data + at, "0x", 2) == 0)
+        return take(text, &after, DIGITS "abcdefABCDEF_", 1, SIZE_MAX) && after == text.length &&
+               (sign || underscore);
+
+    whole = text.data[at] != '_' && take(text, &at, DIGITS "_", 1, SIZE_MAX);
+    if (whole && is_sexagesimal(text, at))
+        return true;
+    after = at;
+    point = take(text, &at, ".", 1, 1);
+    if (point && (whole || is_digit(text.data[at])))
+        (void)take(text, &at, DIGITS "_", 0, SIZE_MAX);
+    if (!whole && at <= after + 1)
+        return false;
+    after = at;
+    take_exponent(text, &at, &exponent_agreed);
+    if (at != text.length)
+        return false;
+    return underscore || (!whole && sign) || (at != after && !(point && exponent_agreed));
+}
+
+static int type_disputed_number(struct tci_text text, struct tci_node *node,
+                                struct tc_error *reterr)
+{
+    (void)node;
+    if (!is_disputed_number(text))
+        return 0;
+    return refuse_disputed(text, "a number",
+                           "put it in quotes if it is text; write a number like 12, 0x1F, 0.5 or "
+                           "1.0e+3",
+                           reterr);
 }
 
 /* The value of a digit in bases up to 16; 16 for what is none. */
@@ -145,19 +246,14 @@ static int read_integer(struct tci_text text, size_t at, unsigned base, struct t
     return 1;
 }
 
-static int refuse_leading_zero(struct tci_text text, size_t at, struct tc_error *reterr)
+static int refuse_leading_zero(struct tci_text text, struct tc_error *reterr)
 {
-    struct tci_text digits = { text.data + at, text.length - at };
-    while (digits.length > 1 && digits.data[0] == '0')
-        digits = (struct tci_text){ digits.data + 1, digits.length - 1 };
     tci_error_set(reterr, TC_ERROR_SYNTAX,
                   "%.*s is octal to some YAML readers and decimal to others", shown(text),
                   text.data);
-    if (count_digits(digits, 0, 8) == digits.length && !at)
-        tci_error_remedy(reterr, "write 0o%.*s for octal, %.*s for decimal, or put it in quotes",
-                         shown(digits), digits.data, shown(digits), digits.data);
-    else
-        tci_error_remedy(reterr, "leave out the leading zeros, or put it in quotes");
+    tci_error_remedy(reterr,
+                     "leave out the leading zeros for a decimal number, or put it in quotes "
+                     "if it is text");
     return -1;
 }
 
@@ -166,16 +262,13 @@ static int type_integer(struct tci_text text, struct tci_node *node, struct tc_e
 {
     size_t at = text.length && (text.data[0] == '-' || text.data[0] == '+') ? 1 : 0;
 
-    if (text.length > 2 && text.data[0] == '0' && text.data[1] == 'o' &&
-        count_digits(text, 2, 8) == text.length - 2)
-        return read_integer(text, 2, 8, node, reterr);
     if (text.length > 2 && text.data[0] == '0' && text.data[1] == 'x' &&
         count_digits(text, 2, 16) == text.length - 2)
         return read_integer(text, 2, 16, node, reterr);
     if (at == text.length || count_digits(text, at, 10) != text.length - at)
         return 0;
     if (text.data[at] == '0' && text.length > at + 1)
-        return refuse_leading_zero(text, at, reterr);
+        return refuse_leading_zero(text, reterr);
     return read_integer(text, at, 10, node, reterr);
 }
 
@@ -231,15 +324,14 @@ static int type_float(struct tci_text text, struct tci_node *node, struct tc_err
 
 /* ---- dates ------------------------------------------------------------------------------ */
 
-/* Does text begin with the shape? '0' stands for any digit, T and Z also for their small letters,
- * T for a space too, the rest for itself. */
+/* Does text begin with the shape? '0' stands for any digit, T also for its small letter and for a
+ * space, the rest for itself. */
 static bool has_shape(struct tci_text text, size_t at, const char *shape)
 {
     for (; *shape; shape++, at++) {
         char c = at < text.length ? text.data[at] : '\0';
         bool fits = *shape == '0'   ? is_digit(c)
                     : *shape == 'T' ? c == 'T' || c == 't' || c == ' '
-                    : *shape == 'Z' ? c == 'Z' || c == 'z'
                                     : c == *shape;
         if (!fits)
             return false;
@@ -316,8 +408,31 @@ static int refuse_date(struct tci_text text, struct tc_error *reterr)
     return -1;
 }
 
+/* The timestamps of YAML 1.1 and the small z of RFC 3339, of which read_date() takes but those
+ * that are written like TOML's. */
+static bool looks_like_timestamp(struct tci_text text)
+{
+    size_t at = 0;
+    if (!take(text, &at, DIGITS, 4, 4) || !take(text, &at, "-", 1, 1) ||
+        !take(text, &at, DIGITS, 1, 2) || !take(text, &at, "-", 1, 1) ||
+        !take(text, &at, DIGITS, 1, 2) ||
+        !(take(text, &at, "Tt", 1, 1) || take(text, &at, " \t", 1, SIZE_MAX)) ||
+        !take(text, &at, DIGITS, 1, 2) || !take(text, &at, ":", 1, 1) ||
+        !take(text, &at, DIGITS, 2, 2) || !take(text, &at, ":", 1, 1) ||
+        !take(text, &at, DIGITS, 2, 2))
+        return false;
+    if (take(text, &at, ".", 1, 1))
+        (void)take(text, &at, DIGITS, 0, SIZE_MAX);
+    (void)take(text, &at, " \t", 0, SIZE_MAX);
+    if (!take(text, &at, "Zz", 1, 1) && take(text, &at, "-+", 1, 1) &&
+        (!take(text, &at, DIGITS, 1, 2) ||
+         (take(text, &at, ":", 1, 1) && !take(text, &at, DIGITS, 2, 2))))
+        return false;
+    return at == text.length;
+}
+
 /* 1: a date or a date and time, 0: not, -1: refused. */
-static int type_date(struct tci_text text, struct tci_node *node, struct tc_error *reterr)
+static int read_date(struct tci_text text, struct tci_node *node, struct tc_error *reterr)
 {
     struct tci_datetime d = { 0 };
     enum tci_node_type type = TCI_NODE_LOCAL_DATE;
@@ -343,11 +458,22 @@ static int type_date(struct tci_text text, struct tci_node *node, struct tc_erro
     return 1;
 }
 
+static int type_date(struct tci_text text, struct tci_node *node, struct tc_error *reterr)
+{
+    int r = read_date(text, node, reterr);
+    if (r || !looks_like_timestamp(text))
+        return r;
+    return refuse_disputed(text, "a date",
+                           "put it in quotes if it is text; write a date like 2027-01-31T12:00:00Z "
+                           "or 2027-01-31T12:00:00.5-05:00",
+                           reterr);
+}
+
 int tci_yaml_type_plain(struct tci_text text, struct tci_node *node, struct tc_error *reterr)
 {
     static int (*const types[])(struct tci_text, struct tci_node *,
-                                struct tc_error *) = { type_word, type_integer, type_float,
-                                                       type_date };
+                                struct tc_error *) = { type_word, type_disputed_number,
+                                                       type_integer, type_float, type_date };
     for (size_t i = 0; i < tci_array_size(types); i++) {
         int r = types[i](text, node, reterr);
         if (r)

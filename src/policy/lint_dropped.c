@@ -1,0 +1,64 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Owns: lint of what a tool loses by having a value of its own. Values replace the inherited ones
+ * whole, so a tool must repeat what [defaults] hides or denies; forgetting it opens a door that the
+ * author believes to be shut.
+ */
+#include "policy/lint_internal.h"
+
+#include "policy/cage_paths.h"
+
+/* Of rules, over all tools: time stays bounded. No policy that a person wrote comes near. */
+enum { compared_max = 2000000 };
+
+static void lint_dropped_hidden(struct tci_lint *lint)
+{
+    const struct tci_filesystem *had = &lint->policy->defaults->filesystem;
+    const struct tci_filesystem *has = &lint->tool->settings.filesystem;
+    for (size_t i = 0; i < had->count && lint->compared < compared_max; i++) {
+        const struct tci_path_rule *hidden = &had->rules[i], *now;
+        if (hidden->access != TCI_ACCESS_HIDDEN)
+            continue;
+        lint->compared += has->count;
+        now = tci_path_rule_find(has, hidden->cage);
+        if (now && now->access != TCI_ACCESS_HIDDEN)
+            tci_lint_add(lint, TCI_FINDING_DROPPED_DEFAULT,
+                         lint->tool->settings.pos[TCI_KEY_FILESYSTEM],
+                         "repeat it in \"hidden\", or remove it from [defaults]",
+                         "[defaults] hides \"%.200s\", and this filesystem shows it", hidden->cage);
+    }
+}
+
+static bool has_deny(const struct tci_network *network, const struct tci_netrule *deny)
+{
+    for (size_t i = 0; i < network->count; i++)
+        if (network->rules[i].rule.deny && tci_netrule_covers(&network->rules[i].rule, deny))
+            return true;
+    return false;
+}
+
+static void lint_dropped_deny(struct tci_lint *lint)
+{
+    const struct tci_network *had = &lint->policy->defaults->network;
+    const struct tci_network *has = &lint->tool->settings.network;
+    for (size_t i = 0; i < had->count && lint->compared < compared_max; i++) {
+        char text[TCI_RULE_TEXT_MAX];
+        lint->compared += has->count;
+        if (had->rules[i].rule.deny && !has_deny(has, &had->rules[i].rule))
+            tci_lint_add(lint, TCI_FINDING_DROPPED_DEFAULT,
+                         lint->tool->settings.pos[TCI_KEY_NETWORK],
+                         "repeat the deny rule, or remove it from [defaults]",
+                         "[defaults] has \"%s\", and this network has not",
+                         tci_netrule_format(&had->rules[i].rule, text));
+    }
+}
+
+void tci_lint_dropped(struct tci_lint *lint)
+{
+    const struct tci_tool *tool = lint->tool;
+    if (tool->source[TCI_KEY_FILESYSTEM] == TCI_FROM_TOOL)
+        lint_dropped_hidden(lint);
+    if (tool->source[TCI_KEY_NETWORK] == TCI_FROM_TOOL &&
+        tool->settings.network.mode != TCI_NETWORK_NONE)
+        lint_dropped_deny(lint);
+}
