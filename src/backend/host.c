@@ -58,31 +58,44 @@ static const struct {
 #undef X
 };
 
-static void report_init(struct tci_host_report *report)
+void tci_host_report_init(struct tci_host_report *ret)
 {
-    memset(report, 0, sizeof *report);
+    memset(ret, 0, sizeof *ret);
     for (size_t i = 0; i < TCI_FEATURE_COUNT; i++) {
-        report->features[i].id = (enum tci_feature)i;
-        (void)snprintf(report->features[i].detail, sizeof report->features[i].detail, "not tried");
+        struct tci_host_feature *f = &ret->features[i];
+        f->id = (enum tci_feature)i;
+        (void)snprintf(f->detail, sizeof f->detail, "not asked");
+        (void)snprintf(f->remedy, sizeof f->remedy, "toolcage doctor looks at everything");
     }
+}
+
+void tci_host_probe_features(uint64_t features, struct tci_host_report *report)
+{
+    struct tci_probe_job chosen[tci_array_size(jobs)];
+    size_t count = 0;
+    for (size_t i = 0; i < tci_array_size(jobs); i++) {
+        chosen[count] = jobs[i];
+        chosen[count].features &= features & ~report->asked;
+        count += chosen[count].features != 0;
+    }
+    report->asked |= features;
+    tci_probe_jobs(chosen, count, report);
 }
 
 void tci_host_probe(struct tci_host_report *ret)
 {
-    report_init(ret);
-    tci_probe_jobs(jobs, tci_array_size(jobs), ret);
+    tci_host_report_init(ret);
+    tci_host_probe_features(~UINT64_C(0), ret);
 }
 
 void tci_host_probe_feature(enum tci_feature feature, struct tci_host_feature *ret)
 {
     struct tci_host_report report;
-    report_init(&report);
+    tci_host_report_init(&report);
     *ret = (struct tci_host_feature){ .id = feature };
     if ((size_t)feature >= TCI_FEATURE_COUNT)
         return;
-    for (size_t i = 0; i < tci_array_size(jobs); i++)
-        if (jobs[i].features >> feature & 1)
-            tci_probe_jobs(&jobs[i], 1, &report);
+    tci_host_probe_features(UINT64_C(1) << feature, &report);
     *ret = report.features[feature];
 }
 

@@ -10,6 +10,7 @@
 #define TCI_BACKEND_HOST_H
 
 #include <stddef.h>
+#include <stdint.h>
 
 enum tci_feature {
 #define X(id, name, purpose) TCI_FEATURE_##id,
@@ -35,11 +36,19 @@ struct tci_host_feature {
 
 /* Fixed size, nothing to free, may be copied. Text holds printable ASCII only. */
 struct tci_host_report {
+    uint64_t asked;                                      /* bits: features that were looked at */
     struct tci_host_feature features[TCI_FEATURE_COUNT]; /* indexed by enum tci_feature */
 };
 
 /* Runs every probe, side by side; at most some 4 seconds, usually far below one. */
 void tci_host_probe(struct tci_host_report *ret);
+
+/* A report in which nothing was asked yet: every feature is UNKNOWN, and its detail says so. */
+void tci_host_report_init(struct tci_host_report *ret);
+
+/* Runs the probes that answer for `features` (bits) and were not asked before, and adds those
+ * features, no others, to the report. */
+void tci_host_probe_features(uint64_t features, struct tci_host_report *report);
 
 /* Runs the one probe that answers for `feature` and fills in that feature alone. */
 void tci_host_probe_feature(enum tci_feature feature, struct tci_host_feature *ret);

@@ -29,6 +29,7 @@
 
 enum {
     JOBS_MAX = 32,
+    FEW_FILES = 64,       /* open files: more than any probe needs */
     REAP_LIMIT_MS = 1000, /* a killed child that still is not gone is stuck in the kernel */
     BACKSTOP_MS = 1000,   /* how long a child whose parent died may outlive its time limit */
 };
@@ -80,6 +81,24 @@ static void unique_name(char *buffer, size_t size)
                    (unsigned long long)random);
 }
 
+/*
+ * In the child: only its own descriptors. Those of the caller and of the other probes would use up
+ * a tight limit, and what a probe starts has no business with them. A low soft limit is the
+ * caller's convenience; the hard one is the answer.
+ */
+static void settle_files(int own)
+{
+    struct rlimit limit;
+    if (own > STDERR_FILENO + 1)
+        (void)syscall(SYS_close_range, STDERR_FILENO + 1U, (unsigned)own - 1, 0U);
+    (void)syscall(SYS_close_range, (unsigned)(own > STDERR_FILENO ? own : STDERR_FILENO) + 1, ~0U,
+                  0U);
+    if (getrlimit(RLIMIT_NOFILE, &limit) == 0 && limit.rlim_cur < FEW_FILES) {
+        limit.rlim_cur = limit.rlim_max < FEW_FILES ? limit.rlim_max : FEW_FILES;
+        (void)setrlimit(RLIMIT_NOFILE, &limit);
+    }
+}
+
 /* In the child: nothing of the caller's signal set-up, no core file, an end even if orphaned. */
 static void child_settle(const struct tci_probe_job *job, pid_t parent)
 {
@@ -94,6 +113,8 @@ static void child_settle(const struct tci_probe_job *job, pid_t parent)
     (void)sigaction(SIGPIPE, &action, NULL);
     (void)sigaction(SIGXFSZ, &action, NULL); /* a limit on file sizes is an answer, not an end */
     (void)setrlimit(RLIMIT_CORE, &(struct rlimit){ 0, 0 });
+    /* The attack: a program that puts a child into a session of its own would leave it to init. */
+    (void)prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0);
     (void)setitimer(ITIMER_REAL, &backstop, NULL);
     /* A probe that cleans up after itself is let finish when the parent dies. */
     if (!job->cleanup) {
@@ -116,6 +137,7 @@ static int start(struct running *r, const struct tci_probe_job *job)
         return errno;
     *r = (struct running){ .job = job, .fd = fds[0] };
     r->context.fd = fds[1];
+    r->context.wanted = job->features;
     unique_name(r->context.unique, sizeof r->context.unique);
     (void)sigfillset(&all);
     (void)sigprocmask(SIG_SETMASK, &all, &before);
@@ -124,7 +146,9 @@ static int start(struct running *r, const struct tci_probe_job *job)
     problem = errno;
     if (r->pid == 0) {
         child_settle(job, parent);
+        settle_files(fds[1]);
         job->run(&r->context);
+        tci_probe_end_descendants();
         _exit(0);
     }
     (void)sigprocmask(SIG_SETMASK, &before, NULL);
@@ -164,6 +188,8 @@ static void accept_record(struct running *r, const struct tci_probe_record *reco
     f->state = (enum tci_feature_state)record->state;
     copy_printable(f->detail, sizeof f->detail, record->detail, sizeof record->detail);
     copy_printable(f->remedy, sizeof f->remedy, record->remedy, sizeof record->remedy);
+    if (f->state != TCI_FEATURE_YES && !f->remedy[0])
+        (void)snprintf(f->remedy, sizeof f->remedy, "%s", REMEDY_AGAIN);
 }
 
 /* Takes what is in the pipe. False at its end. Records are written whole (below PIPE_BUF). */
@@ -241,12 +267,6 @@ static size_t step(struct running *running, size_t count, struct tci_host_report
     return kept;
 }
 
-/* Under a tight limit on processes or files the jobs simply run with fewer at a time. */
-static bool is_shortage(int problem)
-{
-    return problem == EAGAIN || problem == EMFILE || problem == ENFILE || problem == ENOMEM;
-}
-
 void tci_probe_jobs(const struct tci_probe_job *jobs, size_t count, struct tci_host_report *report)
 {
     struct running running[JOBS_MAX] = { 0 };
@@ -260,7 +280,8 @@ void tci_probe_jobs(const struct tci_probe_job *jobs, size_t count, struct tci_h
         if (!problem) {
             active++;
             next++;
-        } else if (active && (next == count || is_shortage(problem))) {
+        } else if (active && (next == count || tci_probe_is_shortage(problem))) {
+            /* Under a tight limit on processes or files, simply fewer run at a time. */
             active = step(running, active, report);
         } else {
             char detail[TCI_FEATURE_DETAIL_MAX];

@@ -3,7 +3,8 @@
  * Owns: how a probe runs. A probe is a function that is called in a forked child with a time
  * limit; it reports on each of its features as soon as it knows, in fixed-size records over a
  * pipe. Whatever becomes of the child, the parent kills its process group, reaps it, and sets
- * features without a record to UNKNOWN.
+ * features without a record to UNKNOWN. What the child's own children leave falls to it (it is a
+ * subreaper) and is killed before it ends.
  */
 #ifndef TCI_BACKEND_PROBE_H
 #define TCI_BACKEND_PROBE_H
@@ -19,6 +20,7 @@
 /* What a probe function is given. */
 struct tci_probe {
     int fd;          /* records go here */
+    uint64_t wanted; /* bits: what is asked for; a probe may leave out the rest */
     char unique[48]; /* a name for what the probe must create where others can see it */
 };
 
@@ -45,6 +47,13 @@ void tci_probe_no(const struct tci_probe *probe, enum tci_feature id, const char
 void tci_probe_unknown(const struct tci_probe *probe, enum tci_feature id, const char *remedy,
                        const char *detail, ...) tci_printf_like(4, 5);
 
+/* Is it the caller's own limits that are in the way, and not the host? Then nothing is known. */
+bool tci_probe_is_shortage(int problem);
+
+/* NO because of `problem`, or UNKNOWN if that is a shortage, with a remedy for that. */
+void tci_probe_failed(const struct tci_probe *probe, enum tci_feature id, const char *remedy,
+                      int problem, const char *detail, ...) tci_printf_like(5, 6);
+
 /* `what` failed with `problem`: NO for the ways in which a kernel, a filter or a security module
  * says that something cannot be had, UNKNOWN for any other, which nobody expected. */
 void tci_probe_refused(const struct tci_probe *probe, enum tci_feature id, const char *remedy,
@@ -52,6 +61,9 @@ void tci_probe_refused(const struct tci_probe *probe, enum tci_feature id, const
 
 /* Forks; the child dies with its parent and is in the probe's process group. */
 pid_t tci_probe_fork(void);
+
+/* Kills and reaps all descendants of a subreaper, in bounded time. */
+void tci_probe_end_descendants(void);
 
 /* Waits for a child made by tci_probe_fork(): its exit status, or -1 if it died of a signal. */
 int tci_probe_wait(pid_t pid);
@@ -72,8 +84,8 @@ bool tci_probe_is_filtered(void);
 int tci_probe_enter_userns(const char **ret_step);
 
 /* For probes that need capabilities: a user namespace, or, where there is none, the privileges
- * that the process has. False if there is neither, and `ret_why` says why. */
-bool tci_probe_gain_capabilities(char *ret_why, size_t size);
+ * that the process has. 0, or an errno if there is neither, and `ret_why` says why. */
+int tci_probe_gain_capabilities(char *ret_why, size_t size);
 
 /* ---- the probes --------------------------------------------------------------------------- */
 

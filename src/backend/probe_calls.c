@@ -90,10 +90,12 @@ static void openat2(const struct tci_probe *p)
 {
     struct open_how how = { .flags = O_PATH | O_CLOEXEC, .resolve = RESOLVE_BENEATH };
     int root = open("/", O_PATH | O_DIRECTORY | O_CLOEXEC);
-    int fd = (int)syscall(SYS_openat2, root, ".", &how, sizeof how);
+    int fd = root < 0 ? -1 : (int)syscall(SYS_openat2, root, ".", &how, sizeof how);
     if (fd < 0) {
         refused(p, TCI_FEATURE_OPENAT2, errno, "use Linux 5.6 or newer");
-    } else if (syscall(SYS_openat2, fd, "..", &how, sizeof how) >= 0 || errno != EXDEV) {
+    } else if (syscall(SYS_openat2, fd, "..", &how, sizeof how) < 0 && errno != EXDEV) {
+        refused(p, TCI_FEATURE_OPENAT2, errno, "use Linux 5.6 or newer");
+    } else if (syscall(SYS_openat2, fd, "..", &how, sizeof how) >= 0) {
         tci_probe_no(p, TCI_FEATURE_OPENAT2, "use Linux 5.6 or newer", "a path left its directory");
     } else {
         tci_probe_yes(p, TCI_FEATURE_OPENAT2, "a path that left its directory was refused");
@@ -106,9 +108,9 @@ static void openat2(const struct tci_probe *p)
 
 static void close_range_call(const struct tci_probe *p)
 {
-    int fd = fcntl(p->fd, F_DUPFD_CLOEXEC, p->fd + 1);
+    int fd = fcntl(p->fd, F_DUPFD_CLOEXEC, 0);
     if (fd < 0) {
-        tci_probe_unknown(p, TCI_FEATURE_CLOSE_RANGE, NULL, "dup: %s", strerrordesc_np(errno));
+        tci_probe_refused(p, TCI_FEATURE_CLOSE_RANGE, NULL, "dup", errno);
         return;
     }
     if (syscall(SYS_close_range, (unsigned)fd, (unsigned)fd, 0U) < 0) {

@@ -43,16 +43,19 @@ void tci_cgroup_remove(int parent, const char *name)
     }
 }
 
-/* In the group: with a limit of one process, may there be two? The exit status says. */
+/* What a child in a group says by its exit status: how many processes may be there. */
+enum { ONE = 0, TWO = 1, UNCLEAR = 2 };
+
+/* In the group: with a limit of one process, may there be two? */
 static int second_process(void)
 {
     pid_t pid = tci_probe_fork();
     if (pid == 0)
         _exit(0);
     if (pid < 0)
-        return errno == EAGAIN ? 0 : 2;
+        return errno == EAGAIN ? ONE : UNCLEAR;
     (void)tci_probe_wait(pid);
-    return 1;
+    return TWO;
 }
 
 /* Puts a child into the group. 0, or an errno; `ret_status` is what second_process() said. */
@@ -66,7 +69,7 @@ static int put_child(int group, int *ret_status)
     pid = tci_probe_fork();
     if (pid == 0) {
         (void)close(go[1]);
-        _exit(read(go[0], &byte, 1) == 1 ? second_process() : 3);
+        _exit(read(go[0], &byte, 1) == 1 ? second_process() : UNCLEAR);
     }
     (void)close(go[0]);
     problem = pid < 0 ? errno : 0;
@@ -82,18 +85,36 @@ static int put_child(int group, int *ret_status)
     return problem;
 }
 
-/* Memory that may be swapped out without being counted is not limited. */
-static bool swap_escapes(int group)
+/* With a limit of one process. */
+static void judge_pids(const struct tci_probe *p, const struct trial *t, int status, bool v2)
 {
-    char swaps[256];
+    if (status == ONE)
+        tci_probe_yes(p, t->id, "%s, %s", v2 ? "v2" : "v1", v2 ? t->v2_file : t->v1_file);
+    else if (status == TWO)
+        tci_probe_no(p, t->id, "this kernel does not keep pids.max: use a kernel that does",
+                     "a second process ran where one is allowed");
+    else
+        tci_probe_unknown(p, t->id, NULL, "the process in the group did not do its part");
+}
+
+/* Memory that may be swapped out without being counted is not limited. */
+static void judge_memory(const struct tci_probe *p, const struct trial *t, int group, bool v2)
+{
+    char swaps[256] = "";
     const char *second;
-    if (faccessat(group, "memory.memsw.limit_in_bytes", F_OK, 0) == 0 ||
-        faccessat(group, "memory.swap.max", F_OK, 0) == 0)
-        return false;
-    if (tci_probe_read_file(AT_FDCWD, "/proc/swaps", swaps, sizeof swaps) <= 0)
-        return false;
+    bool counted = faccessat(group, "memory.memsw.limit_in_bytes", F_OK, 0) == 0 ||
+                   faccessat(group, "memory.swap.max", F_OK, 0) == 0;
+    if (!counted && tci_probe_read_file(AT_FDCWD, "/proc/swaps", swaps, sizeof swaps) < 0 &&
+        errno != ENOENT) { /* a kernel without swap has no such file */
+        tci_cgroup_not_seen(p, t->id, errno);
+        return;
+    }
     second = strchr(swaps, '\n');
-    return second && second[1];
+    if (!counted && second && second[1])
+        tci_probe_no(p, t->id, "boot with swapaccount=1, or turn swap off: sudo swapoff -a",
+                     "swap is on and not counted");
+    else
+        tci_probe_yes(p, t->id, "%s, %s", v2 ? "v2" : "v1", v2 ? t->v2_file : t->v1_file);
 }
 
 static void try_group(const struct tci_probe *p, const struct trial *t, int group, bool v2)
@@ -112,11 +133,10 @@ static void try_group(const struct tci_probe *p, const struct trial *t, int grou
     problem = put_child(group, &status);
     if (problem)
         tci_cgroup_refused(p, t->id, v2, "moving a process into a group", problem);
-    else if (t->id == TCI_FEATURE_CGROUP_PIDS && status != 0)
-        tci_probe_no(p, t->id, NULL, "a second process ran where one is allowed");
-    else if (t->id == TCI_FEATURE_CGROUP_MEMORY && swap_escapes(group))
-        tci_probe_no(p, t->id, "boot with swapaccount=1, or turn swap off: sudo swapoff -a",
-                     "swap is on and not counted");
+    else if (t->id == TCI_FEATURE_CGROUP_PIDS)
+        judge_pids(p, t, status, v2);
+    else if (t->id == TCI_FEATURE_CGROUP_MEMORY)
+        judge_memory(p, t, group, v2);
     else
         tci_probe_yes(p, t->id, "%s, %s", v2 ? "v2" : "v1", file);
 }
@@ -141,11 +161,15 @@ static void try_below(const struct tci_probe *p, const struct trial *t, int pare
     tci_cgroup_remove(parent, p->unique);
 }
 
-static bool list_has(int directory, const char *file, const char *controller)
+/* False and *ret_problem set if the file cannot be read for want of something. */
+static bool list_has(int directory, const char *file, const char *controller, int *ret_problem)
 {
     char text[512];
-    return tci_probe_read_file(directory, file, text, sizeof text) > 0 &&
-           tci_cgroup_has_word(text, controller, ' ');
+    if (tci_probe_read_file(directory, file, text, sizeof text) >= 0)
+        return tci_cgroup_has_word(text, controller, ' ');
+    if (tci_probe_is_shortage(errno))
+        *ret_problem = errno;
+    return false;
 }
 
 /*
@@ -180,21 +204,28 @@ static bool is_delegated(const struct tci_cgroup_place *place, int above)
 static void try_v2(const struct tci_probe *p, const struct trial *t,
                    const struct tci_cgroup_place *place, int own)
 {
-    int above;
-    if (!t->v2_controller || list_has(own, "cgroup.subtree_control", t->v2_controller)) {
+    const char *controller = t->v2_controller;
+    int above = -1, problem = 0;
+    bool given;
+    if (!controller || list_has(own, "cgroup.subtree_control", controller, &problem)) {
         try_below(p, t, own, true);
         return;
     }
-    above = place->depth ? openat(own, "..", O_RDONLY | O_DIRECTORY | O_CLOEXEC) : -1;
+    given = list_has(own, "cgroup.controllers", controller, &problem);
+    if (place->depth && (above = openat(own, "..", O_RDONLY | O_DIRECTORY | O_CLOEXEC)) < 0 &&
+        tci_probe_is_shortage(errno))
+        problem = errno;
     if (above >= 0 && is_delegated(place, above) &&
-        list_has(above, "cgroup.subtree_control", t->v2_controller))
+        list_has(above, "cgroup.subtree_control", controller, &problem))
         try_below(p, t, above, true);
-    else if (!list_has(own, "cgroup.controllers", t->v2_controller))
-        tci_cgroup_not_given(p, t->id, t->v2_controller);
+    else if (problem)
+        tci_cgroup_not_seen(p, t->id, problem);
+    else if (!given)
+        tci_cgroup_not_given(p, t->id, controller);
     else if (faccessat(own, "cgroup.subtree_control", W_OK, AT_EACCESS) < 0)
         tci_cgroup_refused(p, t->id, true, "our group belongs to somebody else", errno);
     else
-        tci_cgroup_not_enabled(p, t->id, t->v2_controller);
+        tci_cgroup_not_enabled(p, t->id, controller);
     if (above >= 0)
         (void)close(above);
 }
@@ -202,10 +233,15 @@ static void try_v2(const struct tci_probe *p, const struct trial *t,
 static void try_controller(const struct tci_probe *p, const struct trial *t)
 {
     struct tci_cgroup_place place;
-    bool v2 = !tci_cgroup_find(t->v1_controller, &place);
-    int own;
-    if (v2 && !tci_cgroup_find(NULL, &place)) {
-        tci_cgroup_not_given(p, t->id, t->v1_controller);
+    int own, problem = tci_cgroup_find(t->v1_controller, &place);
+    bool v2 = problem == ENOENT;
+    if (v2)
+        problem = tci_cgroup_find(NULL, &place);
+    if (problem) {
+        if (problem == ENOENT)
+            tci_cgroup_not_given(p, t->id, t->v1_controller);
+        else
+            tci_cgroup_not_seen(p, t->id, problem);
         return;
     }
     own = open(place.directory, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
@@ -220,22 +256,28 @@ static void try_controller(const struct tci_probe *p, const struct trial *t)
     (void)close(own);
 }
 
-static void none_mounted(const struct tci_probe *p)
+static void none(const struct tci_probe *p, enum tci_feature id, int problem)
 {
     static const char why[] = "no control groups are mounted";
-    tci_probe_no(p, TCI_FEATURE_CGROUP, "sudo mount -t cgroup2 none /sys/fs/cgroup", "%s", why);
-    for (size_t i = 0; i < tci_array_size(trials); i++)
-        tci_probe_no(p, trials[i].id, "see cgroup", "%s", why);
-    tci_probe_no(p, TCI_FEATURE_CGROUP_CLONE, "see cgroup", "%s", why);
-    tci_probe_no(p, TCI_FEATURE_CGROUP_KILL, "see cgroup", "%s", why);
+    if (problem)
+        tci_cgroup_not_seen(p, id, problem);
+    else if (id == TCI_FEATURE_CGROUP)
+        tci_probe_no(p, id, "sudo mount -t cgroup2 none /sys/fs/cgroup", "%s", why);
+    else
+        tci_probe_no(p, id, "see cgroup", "%s", why);
 }
 
 void tci_probe_cgroup(const struct tci_probe *p)
 {
+    const uint64_t newer = TCI_FEATURE_BIT(CGROUP_CLONE) | TCI_FEATURE_BIT(CGROUP_KILL);
     struct tci_cgroup_kinds kinds;
-    tci_cgroup_kinds(&kinds);
-    if (!kinds.v1 && !kinds.v2) {
-        none_mounted(p);
+    int problem = tci_cgroup_kinds(&kinds);
+    if (problem || (!kinds.v1 && !kinds.v2)) {
+        none(p, TCI_FEATURE_CGROUP, problem);
+        for (size_t i = 0; i < tci_array_size(trials); i++)
+            none(p, trials[i].id, problem);
+        none(p, TCI_FEATURE_CGROUP_CLONE, problem);
+        none(p, TCI_FEATURE_CGROUP_KILL, problem);
         return;
     }
     if (kinds.v1 && kinds.v2)
@@ -244,8 +286,10 @@ void tci_probe_cgroup(const struct tci_probe *p)
     else
         tci_probe_yes(p, TCI_FEATURE_CGROUP, kinds.v2 ? "v2" : "v1");
     for (size_t i = 0; i < tci_array_size(trials); i++)
-        try_controller(p, &trials[i]);
-    tci_cgroup_try_clone(p);
+        if (p->wanted >> trials[i].id & 1)
+            try_controller(p, &trials[i]);
+    if (p->wanted & newer)
+        tci_cgroup_try_clone(p);
 }
 
 /* In the parent: should the child have been killed half-way. */
@@ -255,7 +299,7 @@ void tci_probe_cgroup_cleanup(const struct tci_probe *p)
         const char *controller = i < tci_array_size(trials) ? trials[i].v1_controller : NULL;
         struct tci_cgroup_place place;
         int own, above;
-        if (!tci_cgroup_find(controller, &place))
+        if (tci_cgroup_find(controller, &place))
             continue;
         own = open(place.directory, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
         if (own < 0)

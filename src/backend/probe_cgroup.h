@@ -20,12 +20,13 @@ struct tci_cgroup_kinds {
     char v2_mount[TCI_CGROUP_PATH_MAX];
 };
 
-/* Which hierarchies are mounted. */
-void tci_cgroup_kinds(struct tci_cgroup_kinds *ret);
+/* Which hierarchies are mounted. 0, or an errno if that cannot be seen. */
+int tci_cgroup_kinds(struct tci_cgroup_kinds *ret);
 
 /* Our place in the hierarchy of a version 1 controller, or, for NULL, in that of version 2.
- * False if it is not mounted, or not where this process is. */
-bool tci_cgroup_find(const char *controller, struct tci_cgroup_place *ret);
+ * 0, ENOENT if it is not mounted or not where this process is, or another errno if that cannot be
+ * seen. */
+int tci_cgroup_find(const char *controller, struct tci_cgroup_place *ret);
 
 /* Is `word` one of the words of `text`, which `separator`, blanks and line ends separate? */
 bool tci_cgroup_has_word(const char *text, const char *word, char separator);
@@ -35,6 +36,9 @@ bool tci_cgroup_has_word(const char *text, const char *word, char separator);
 /* `what` failed with `problem`. */
 void tci_cgroup_refused(const struct tci_probe *p, enum tci_feature id, bool v2, const char *what,
                         int problem);
+
+/* It cannot be seen what is there: `problem`. */
+void tci_cgroup_not_seen(const struct tci_probe *p, enum tci_feature id, int problem);
 
 /* The controller is nowhere, or did not come down to our group. */
 void tci_cgroup_not_given(const struct tci_probe *p, enum tci_feature id, const char *controller);

@@ -6,6 +6,7 @@
  */
 #include "backend/probe_cgroup.h"
 
+#include <errno.h>
 #include <fcntl.h>
 #include <stddef.h>
 #include <stdio.h>
@@ -79,14 +80,24 @@ static void unescape(char *text)
     *to = '\0';
 }
 
-/* "ID:CONTROLLERS:PATH"; version 2 has the id 0 and no controllers. */
-static bool own_path(const char *controller, char *ret, size_t size)
+/* Opens a file that is always there; without /proc nothing is known. */
+static int lines_open(struct lines *l, const char *path)
 {
-    struct lines l = { .fd = open("/proc/self/cgroup", O_RDONLY | O_CLOEXEC) };
+    *l = (struct lines){ .fd = open(path, O_RDONLY | O_CLOEXEC) };
+    if (l->fd >= 0)
+        return 0;
+    return errno == ENOENT ? ENXIO : errno;
+}
+
+/* "ID:CONTROLLERS:PATH"; version 2 has the id 0 and no controllers. */
+static int own_path(const char *controller, char *ret, size_t size)
+{
+    struct lines l;
     bool found = false;
     char *line;
-    if (l.fd < 0)
-        return false;
+    int problem = lines_open(&l, "/proc/self/cgroup");
+    if (problem)
+        return problem;
     while (!found && (line = next_line(&l))) {
         char *controllers = strchr(line, ':'), *path;
         if (!controllers || !(path = strchr(++controllers, ':')))
@@ -98,7 +109,7 @@ static bool own_path(const char *controller, char *ret, size_t size)
             found = false;
     }
     (void)close(l.fd);
-    return found;
+    return found ? 0 : ENOENT;
 }
 
 struct mount_line {
@@ -145,16 +156,16 @@ static bool place_from(const struct mount_line *m, const char *path, struct tci_
     return n > 0 && (size_t)n < sizeof ret->directory;
 }
 
-bool tci_cgroup_find(const char *controller, struct tci_cgroup_place *ret)
+int tci_cgroup_find(const char *controller, struct tci_cgroup_place *ret)
 {
-    struct lines l = { 0 };
+    struct lines l;
     char path[TCI_CGROUP_PATH_MAX], *line;
     bool found = false;
-    if (!own_path(controller, path, sizeof path))
-        return false;
-    l.fd = open("/proc/self/mountinfo", O_RDONLY | O_CLOEXEC);
-    if (l.fd < 0)
-        return false;
+    int problem = own_path(controller, path, sizeof path);
+    if (!problem)
+        problem = lines_open(&l, "/proc/self/mountinfo");
+    if (problem)
+        return problem;
     while (!found && (line = next_line(&l))) {
         struct mount_line m;
         if (!mount_parse(line, &m))
@@ -165,16 +176,17 @@ bool tci_cgroup_find(const char *controller, struct tci_cgroup_place *ret)
             found = place_from(&m, path, ret);
     }
     (void)close(l.fd);
-    return found;
+    return found ? 0 : ENOENT;
 }
 
-void tci_cgroup_kinds(struct tci_cgroup_kinds *ret)
+int tci_cgroup_kinds(struct tci_cgroup_kinds *ret)
 {
-    struct lines l = { .fd = open("/proc/self/mountinfo", O_RDONLY | O_CLOEXEC) };
+    struct lines l;
     char *line;
+    int problem = lines_open(&l, "/proc/self/mountinfo");
     memset(ret, 0, sizeof *ret);
-    if (l.fd < 0)
-        return;
+    if (problem)
+        return problem;
     while ((line = next_line(&l))) {
         struct mount_line m;
         if (!mount_parse(line, &m))
@@ -189,4 +201,5 @@ void tci_cgroup_kinds(struct tci_cgroup_kinds *ret)
         }
     }
     (void)close(l.fd);
+    return 0;
 }

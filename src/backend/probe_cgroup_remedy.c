@@ -38,6 +38,8 @@ static const char REMEDY_ENABLE[] =
     "use a kernel with this controller; if /proc/cgroups lists it as not enabled, boot with "
     "cgroup_enable=memory (for memory) or without cgroup_disable=";
 
+static const char REMEDY_PROC[] = "mount /proc: sudo mount -t proc proc /proc";
+
 static bool systemd_runs(void)
 {
     return access("/run/systemd/system", F_OK) == 0;
@@ -60,6 +62,15 @@ void tci_cgroup_refused(const struct tci_probe *p, enum tci_feature id, bool v2,
     char text[96];
     (void)snprintf(text, sizeof text, "v%d, %s", v2 ? 2 : 1, what);
     tci_probe_refused(p, id, remedy(v2, problem), text, problem);
+}
+
+void tci_cgroup_not_seen(const struct tci_probe *p, enum tci_feature id, int problem)
+{
+    if (tci_probe_is_shortage(problem))
+        tci_probe_refused(p, id, NULL, "looking for control groups", problem);
+    else
+        tci_probe_unknown(p, id, REMEDY_PROC, "control groups cannot be looked for: %s",
+                          strerrordesc_np(problem));
 }
 
 void tci_cgroup_not_given(const struct tci_probe *p, enum tci_feature id, const char *controller)

@@ -16,9 +16,16 @@
 #include <string.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
-enum { LIFETIME_S = 4 }; /* of what a probe forks: longer than any probe may take */
+enum {
+    LIFETIME_S = 4,       /* of what a probe forks: longer than any probe may take */
+    SWEEP_LIMIT_MS = 500, /* for killing what programs left behind; it takes one or two */
+};
+
+static const char REMEDY_LIMITS[] =
+    "raise the limits of this shell on open files, processes and memory (ulimit -n, -u, -v)";
 
 tci_printf_like(5, 0) static void send_record(const struct tci_probe *probe, enum tci_feature id,
                                               enum tci_feature_state state, const char *remedy,
@@ -58,6 +65,22 @@ void tci_probe_unknown(const struct tci_probe *probe, enum tci_feature id, const
     va_end(args);
 }
 
+bool tci_probe_is_shortage(int problem)
+{
+    return problem == EMFILE || problem == ENFILE || problem == ENOMEM || problem == EAGAIN;
+}
+
+void tci_probe_failed(const struct tci_probe *probe, enum tci_feature id, const char *remedy,
+                      int problem, const char *detail, ...)
+{
+    bool unknown = tci_probe_is_shortage(problem);
+    va_list args;
+    va_start(args, detail);
+    send_record(probe, id, unknown ? TCI_FEATURE_UNKNOWN : TCI_FEATURE_NO,
+                unknown ? REMEDY_LIMITS : remedy, detail, args);
+    va_end(args);
+}
+
 static bool is_refusal(int problem)
 {
     static const int known[] = { EPERM,  EACCES,     EROFS,           ENOSYS,       EINVAL,
@@ -71,7 +94,10 @@ static bool is_refusal(int problem)
 void tci_probe_refused(const struct tci_probe *probe, enum tci_feature id, const char *remedy,
                        const char *what, int problem)
 {
-    if (is_refusal(problem))
+    if (tci_probe_is_shortage(problem))
+        tci_probe_unknown(probe, id, REMEDY_LIMITS, "could not try: %s: %s", what,
+                          strerrordesc_np(problem));
+    else if (remedy && is_refusal(problem)) /* a NO comes with a remedy */
         tci_probe_no(probe, id, remedy, "refused: %s: %s", what, strerrordesc_np(problem));
     else
         tci_probe_unknown(probe, id, remedy, "unexpected: %s: %s", what, strerrordesc_np(problem));
@@ -89,6 +115,46 @@ pid_t tci_probe_fork(void)
         _exit(1);
     (void)alarm(LIFETIME_S); /* and should all that fail; a program that is executed keeps it */
     return 0;
+}
+
+/*
+ * Kills the children that the kernel lists. Under a /proc of another pid namespace the numbers mean
+ * others: hence only what wait knows as ours is killed, which cannot be somebody else's.
+ */
+static void kill_children(void)
+{
+    char path[64], text[4096], *at = text, *end;
+    (void)snprintf(path, sizeof path, "/proc/self/task/%d/children", (int)gettid());
+    if (tci_probe_read_file(AT_FDCWD, path, text, sizeof text) <= 0)
+        return;
+    for (;; at = end) {
+        siginfo_t info;
+        pid_t pid = (pid_t)strtol(at, &end, 10);
+        if (end == at)
+            return;
+        if (waitid(P_PID, (id_t)pid, &info, WEXITED | WNOHANG | WNOWAIT | __WALL) == 0)
+            (void)kill(pid, SIGKILL);
+    }
+}
+
+void tci_probe_end_descendants(void)
+{
+    struct timespec begin, now;
+    (void)clock_gettime(CLOCK_MONOTONIC, &begin);
+    for (;;) {
+        pid_t got;
+        /* A child that is reaped leaves its own children to us: they come in the next round. */
+        while ((got = waitpid(-1, NULL, WNOHANG | __WALL)) > 0)
+            ;
+        if (got < 0 && errno == ECHILD)
+            return;
+        (void)clock_gettime(CLOCK_MONOTONIC, &now);
+        if ((now.tv_sec - begin.tv_sec) * 1000 + (now.tv_nsec - begin.tv_nsec) / 1000000 >
+            SWEEP_LIMIT_MS)
+            return;
+        kill_children();
+        (void)nanosleep(&(struct timespec){ .tv_nsec = 200000 }, NULL);
+    }
 }
 
 int tci_probe_wait(pid_t pid)
@@ -178,18 +244,18 @@ int tci_probe_enter_userns(const char **ret_step)
     return tci_probe_write_file(AT_FDCWD, "/proc/self/gid_map", map);
 }
 
-bool tci_probe_gain_capabilities(char *ret_why, size_t size)
+int tci_probe_gain_capabilities(char *ret_why, size_t size)
 {
     const char *step;
     int problem = tci_probe_enter_userns(&step);
     /* A security module may let the namespace be made and keep the capabilities back. */
     if (!problem && unshare(CLONE_NEWNS) == 0)
-        return true;
+        return 0;
     if (!problem)
         problem = errno;
     else if (strcmp(step, "unshare") == 0 && unshare(CLONE_NEWNS) == 0)
-        return true; /* root without user namespaces */
+        return 0; /* root without user namespaces */
     (void)snprintf(ret_why, size, "no capabilities to try it with (%s: %s)", step,
                    strerrordesc_np(problem));
-    return false;
+    return problem;
 }

@@ -147,8 +147,9 @@ static void refused(const struct tci_probe *p, const char *path, int problem)
     else if (problem == ECONNREFUSED || problem == ETIMEDOUT)
         tci_probe_no(p, id, REMEDY_DOWN, "%.100s: %s", path, text);
     else
-        tci_probe_unknown(p, id, NULL, "%.100s: %s", path, text);
-    tci_probe_no(p, TCI_FEATURE_DOCKER_LIMITS, "see docker_daemon", "no daemon answers");
+        tci_probe_refused(p, id, NULL, path, problem);
+    tci_probe_failed(p, TCI_FEATURE_DOCKER_LIMITS, "see docker_daemon", problem,
+                     "no daemon answers");
 }
 
 void tci_probe_docker_daemon(const struct tci_probe *p)
@@ -160,7 +161,8 @@ void tci_probe_docker_daemon(const struct tci_probe *p)
         if (strncmp(host, "unix:///", 8) != 0) {
             tci_probe_unknown(p, TCI_FEATURE_DOCKER_DAEMON, "unset DOCKER_HOST",
                               "DOCKER_HOST is not a local socket: not tried");
-            tci_probe_no(p, TCI_FEATURE_DOCKER_LIMITS, "see docker_daemon", "no daemon was asked");
+            tci_probe_unknown(p, TCI_FEATURE_DOCKER_LIMITS, "see docker_daemon",
+                              "no daemon was asked");
         } else if ((problem = ask(p, host + strlen("unix://")))) {
             refused(p, host + strlen("unix://"), problem);
         }

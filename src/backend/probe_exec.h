@@ -31,7 +31,8 @@ enum tci_program_flag {
 };
 
 /* Runs `path` with a clean environment and no input; what it writes is kept as text. It cannot
- * create or change files, unless it is a TCI_PROGRAM_SETUID helper or there is no Landlock.
+ * create or change files, unless it is a TCI_PROGRAM_SETUID helper or there is no Landlock. It and
+ * all that it started are gone afterwards, and soon after the caller should that be killed.
  * `argv` includes the name and ends with NULL; `flags` are bits of enum tci_program_flag. */
 struct tci_program_result tci_program_run(const char *path, const char *const argv[],
                                           unsigned flags, int limit_ms, char *output, size_t size);

@@ -27,10 +27,11 @@ static const char REMEDY_ROUTE[] = "use a kernel with CONFIG_NET_NS and CONFIG_I
 int tci_gate_enter(const char **ret_step, char *ret_why, size_t size)
 {
     struct ifreq request = { .ifr_name = "lo" };
-    int fd, problem = 0;
+    int fd, problem;
     *ret_step = "capabilities";
-    if (!tci_probe_gain_capabilities(ret_why, size))
-        return EPERM;
+    problem = tci_probe_gain_capabilities(ret_why, size);
+    if (problem)
+        return problem;
     *ret_step = "net namespace";
     if (unshare(CLONE_NEWNET) < 0)
         return errno;
@@ -58,7 +59,7 @@ int tci_gate_add_local_route(int family)
     };
     unsigned loopback = if_nametoindex("lo");
     if (!loopback)
-        return ENODEV;
+        return errno ? errno : ENODEV;
     tci_netlink_begin(&batch, RTM_NEWROUTE, NLM_F_CREATE | NLM_F_EXCL | NLM_F_ACK, &route,
                       sizeof route);
     tci_netlink_attribute(&batch, RTA_OIF, &loopback, sizeof loopback);
@@ -144,8 +145,8 @@ void tci_probe_gate_local_route(const struct tci_probe *p)
     const char *step;
     int problem = tci_gate_enter(&step, why, sizeof why);
     if (problem) {
-        tci_probe_no(p, id, "see user_namespaces and net_namespace", "%s: %s", step,
-                     *why ? why : strerrordesc_np(problem));
+        tci_probe_failed(p, id, "see user_namespaces and net_namespace", problem, "%s: %s", step,
+                         *why ? why : strerrordesc_np(problem));
         return;
     }
     problem = tci_gate_add_local_route(AF_INET);

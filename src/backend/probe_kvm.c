@@ -264,7 +264,7 @@ void tci_probe_kvm(const struct tci_probe *p)
         else if (errno == EACCES || errno == EPERM)
             tci_probe_no(p, TCI_FEATURE_KVM, REMEDY_ACCESS, "/dev/kvm: %s", strerrordesc_np(errno));
         else
-            tci_probe_unknown(p, TCI_FEATURE_KVM, NULL, "/dev/kvm: %s", strerrordesc_np(errno));
+            tci_probe_refused(p, TCI_FEATURE_KVM, NULL, "/dev/kvm", errno);
         return;
     }
     /* Something else may stand under that name: a file, /dev/null. */

@@ -34,7 +34,9 @@ static void both(const struct tci_probe *p, enum tci_feature_state state, const 
 {
     static const enum tci_feature ids[] = { TCI_FEATURE_LANDLOCK, TCI_FEATURE_LANDLOCK_TRUNCATE };
     for (size_t i = 0; i < tci_array_size(ids); i++) {
-        if (state == TCI_FEATURE_NO)
+        if (tci_probe_is_shortage(problem))
+            tci_probe_refused(p, ids[i], remedy, what, problem);
+        else if (state == TCI_FEATURE_NO)
             tci_probe_no(p, ids[i], remedy, "%s: %s", what, strerrordesc_np(problem));
         else
             tci_probe_unknown(p, ids[i], remedy, "%s: %s", what, strerrordesc_np(problem));

@@ -69,7 +69,8 @@ static void tmpfs_size(const struct tci_probe *p, int tmpfs)
         tci_probe_no(p, TCI_FEATURE_TMPFS_SIZE, REMEDY_API, "%d KiB fit into 64 KiB", pages * 4);
 }
 
-/* A clone of the host's whole tree: with its submounts, which a user may not uncover. */
+/* A clone of the host's whole tree: with its submounts, which a user may not uncover. Or -1 with
+ * errno set. */
 static int clone_make(const struct tci_probe *p)
 {
     struct tci_mount_attr attr = { .attr_set = TCI_MOUNT_ATTR_RDONLY | TCI_MOUNT_ATTR_NOSUID |
@@ -77,13 +78,18 @@ static int clone_make(const struct tci_probe *p)
     struct statvfs now;
     int fd = tci_sys_open_tree(AT_FDCWD, "/");
     if (fd < 0) {
-        tci_probe_refused(p, TCI_FEATURE_MOUNT_API, REMEDY_API, "open_tree", errno);
-        tci_probe_no(p, TCI_FEATURE_MOUNT_SETATTR, "see mount_api", "no mount to try it on");
+        int problem = errno;
+        tci_probe_refused(p, TCI_FEATURE_MOUNT_API, REMEDY_API, "open_tree", problem);
+        tci_probe_failed(p, TCI_FEATURE_MOUNT_SETATTR, "see mount_api", problem,
+                         "no mount to try it on: %s", strerrordesc_np(problem));
+        errno = problem;
         return -1;
     }
     if (tci_sys_mount_setattr(fd, &attr) < 0)
         tci_probe_refused(p, TCI_FEATURE_MOUNT_SETATTR, REMEDY_SETATTR, "mount_setattr", errno);
-    else if (fstatvfs(fd, &now) < 0 || !(now.f_flag & ST_RDONLY))
+    else if (fstatvfs(fd, &now) < 0)
+        tci_probe_refused(p, TCI_FEATURE_MOUNT_SETATTR, REMEDY_SETATTR, "looking at it", errno);
+    else if (!(now.f_flag & ST_RDONLY))
         tci_probe_no(p, TCI_FEATURE_MOUNT_SETATTR, REMEDY_SETATTR, "the tree stayed writable");
     else
         tci_probe_yes(p, TCI_FEATURE_MOUNT_SETATTR, "a whole tree became read-only");
@@ -130,30 +136,32 @@ void tci_probe_mounts(const struct tci_probe *p)
                                             TCI_FEATURE_PIVOT_ROOT, TCI_FEATURE_TMPFS_SIZE };
     char why[TCI_FEATURE_DETAIL_MAX];
     const char *step;
-    int tmpfs, clone;
-    if (!tci_probe_gain_capabilities(why, sizeof why)) {
+    int tmpfs, clone, problem = tci_probe_gain_capabilities(why, sizeof why);
+    if (problem) {
         for (size_t i = 0; i < tci_array_size(all); i++)
-            tci_probe_no(p, all[i], REMEDY_CAPABILITIES, "%s", why);
+            tci_probe_failed(p, all[i], REMEDY_CAPABILITIES, problem, "%s", why);
         return;
     }
     /* Nothing below may reach the host's own mounts. */
     if (mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) < 0) {
-        int problem = errno;
+        problem = errno;
         for (size_t i = 0; i < tci_array_size(all); i++)
             tci_probe_refused(p, all[i], REMEDY_API, "making mounts private", problem);
         return;
     }
     tmpfs = tmpfs_make(&step);
     if (tmpfs < 0) {
-        int problem = errno;
+        problem = errno;
         tci_probe_refused(p, TCI_FEATURE_MOUNT_API, REMEDY_API, step, problem);
         tci_probe_refused(p, TCI_FEATURE_TMPFS_SIZE, REMEDY_API, step, problem);
     } else {
         tmpfs_size(p, tmpfs);
     }
     clone = clone_make(p);
+    if (clone < 0)
+        problem = errno;
     if (tmpfs >= 0 && clone >= 0)
         assemble(p, tmpfs, clone);
     /* The first report counts: this one only where nothing got that far. */
-    tci_probe_no(p, TCI_FEATURE_PIVOT_ROOT, "see mount_api", "no root to move into");
+    tci_probe_failed(p, TCI_FEATURE_PIVOT_ROOT, "see mount_api", problem, "no root to move into");
 }

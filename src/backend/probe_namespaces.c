@@ -83,8 +83,10 @@ static void pid_namespace(const struct tci_probe *p)
 {
     pid_t pid;
     if (unshare(CLONE_NEWPID) < 0) {
-        refused(p, TCI_FEATURE_PID_NAMESPACE, errno, "CONFIG_PID_NS", "user.max_pid_namespaces");
-        tci_probe_no(p, TCI_FEATURE_MOUNT_PROC, "see pid_namespace", "no pid namespace");
+        int problem = errno;
+        refused(p, TCI_FEATURE_PID_NAMESPACE, problem, "CONFIG_PID_NS", "user.max_pid_namespaces");
+        tci_probe_failed(p, TCI_FEATURE_MOUNT_PROC, "see pid_namespace", problem,
+                         "no pid namespace: %s", strerrordesc_np(problem));
         return;
     }
     pid = tci_probe_fork();
@@ -93,22 +95,23 @@ static void pid_namespace(const struct tci_probe *p)
         _exit(0);
     }
     if (pid < 0)
-        tci_probe_unknown(p, TCI_FEATURE_PID_NAMESPACE, NULL, "made, but no process starts: %s",
-                          strerrordesc_np(errno));
+        tci_probe_refused(p, TCI_FEATURE_PID_NAMESPACE, NULL, "the first process", errno);
     else
         (void)tci_probe_wait(pid);
 }
 
 void tci_probe_other_namespaces(const struct tci_probe *p)
 {
+    static const enum tci_feature others[] = { TCI_FEATURE_MOUNT_NAMESPACE,
+                                               TCI_FEATURE_PID_NAMESPACE, TCI_FEATURE_MOUNT_PROC };
     char why[TCI_FEATURE_DETAIL_MAX];
     /* This makes the mount namespace, too. */
-    if (!tci_probe_gain_capabilities(why, sizeof why)) {
-        tci_probe_no(p, TCI_FEATURE_MOUNT_NAMESPACE, REMEDY_CAPABILITIES, "%s", why);
-        tci_probe_no(p, TCI_FEATURE_PID_NAMESPACE, REMEDY_CAPABILITIES, "%s", why);
-        tci_probe_no(p, TCI_FEATURE_MOUNT_PROC, REMEDY_CAPABILITIES, "%s", why);
+    int problem = tci_probe_gain_capabilities(why, sizeof why);
+    if (problem) {
+        for (size_t i = 0; i < tci_array_size(others); i++)
+            tci_probe_failed(p, others[i], REMEDY_CAPABILITIES, problem, "%s", why);
         for (size_t i = 0; i < tci_array_size(namespaces); i++)
-            tci_probe_no(p, namespaces[i].id, REMEDY_CAPABILITIES, "%s", why);
+            tci_probe_failed(p, namespaces[i].id, REMEDY_CAPABILITIES, problem, "%s", why);
         return;
     }
     tci_probe_yes(p, TCI_FEATURE_MOUNT_NAMESPACE, "made");

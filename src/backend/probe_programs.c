@@ -38,9 +38,10 @@ static void first_line(char *text)
     text[n] = '\0';
 }
 
-/* Finds a program and has it say its version. True if it did; otherwise that is reported. */
-static bool version(const struct tci_probe *p, enum tci_feature id, const char *name,
-                    const char *remedy, char ret_path[TCI_PROGRAM_PATH_MAX], char *output)
+/* Finds a program and has it say its version. YES if it did; otherwise that is reported. */
+static enum tci_feature_state version(const struct tci_probe *p, enum tci_feature id,
+                                      const char *name, const char *remedy,
+                                      char ret_path[TCI_PROGRAM_PATH_MAX], char *output)
 {
     const char *const argv[] = { name, "--version", NULL };
     char elsewhere[TCI_FEATURE_REMEDY_MAX];
@@ -50,54 +51,52 @@ static bool version(const struct tci_probe *p, enum tci_feature id, const char *
             tci_probe_no(p, id, elsewhere, "%s is installed, but not in PATH", name);
         else
             tci_probe_no(p, id, remedy, "%s is not in PATH", name);
-        return false;
+        return TCI_FEATURE_NO;
     }
     r = tci_program_run(ret_path, argv, 0, VERSION_LIMIT_MS, output, OUTPUT_MAX);
     first_line(output);
     switch (r.end) {
     case TCI_PROGRAM_EXITED:
         if (r.status == 0 && output[0])
-            return true;
+            return TCI_FEATURE_YES;
         tci_probe_unknown(p, id, remedy, "%.100s --version: exit status %d, %s", ret_path, r.status,
                           output[0] ? "with output" : "no output");
-        return false;
+        break;
     case TCI_PROGRAM_KILLED:
         tci_probe_unknown(p, id, remedy, "%.100s --version: died of signal %d", ret_path, r.status);
-        return false;
+        break;
     case TCI_PROGRAM_TOO_LATE:
         tci_probe_unknown(p, id, remedy, "%.100s --version: no answer within %d ms", ret_path,
                           VERSION_LIMIT_MS);
-        return false;
+        break;
     case TCI_PROGRAM_NOT_BEGUN:
+        tci_probe_refused(p, id, NULL, ret_path, r.status);
         break;
     }
-    tci_probe_unknown(p, id, NULL, "could not run %.100s: %s", ret_path, strerrordesc_np(r.status));
-    return false;
+    return TCI_FEATURE_UNKNOWN;
 }
 
-static bool plain(const struct tci_probe *p, enum tci_feature id, const char *name,
+static void plain(const struct tci_probe *p, enum tci_feature id, const char *name,
                   const char *remedy)
 {
     char path[TCI_PROGRAM_PATH_MAX], output[OUTPUT_MAX];
-    if (!version(p, id, name, remedy, path, output))
-        return false;
-    tci_probe_yes(p, id, "%.80s (%.90s)", output, path);
-    return true;
+    if (version(p, id, name, remedy, path, output) == TCI_FEATURE_YES)
+        tci_probe_yes(p, id, "%.80s (%.90s)", output, path);
 }
 
 void tci_probe_podman(const struct tci_probe *p)
 {
-    (void)plain(p, TCI_FEATURE_PODMAN, "podman", "sudo apt install podman uidmap slirp4netns");
+    plain(p, TCI_FEATURE_PODMAN, "podman", "sudo apt install podman uidmap slirp4netns");
 }
 
 void tci_probe_docker(const struct tci_probe *p)
 {
-    (void)plain(p, TCI_FEATURE_DOCKER, "docker", "sudo apt install docker.io");
+    plain(p, TCI_FEATURE_DOCKER, "docker", "sudo apt install docker.io");
 }
 
 void tci_probe_runc(const struct tci_probe *p)
 {
-    (void)plain(p, TCI_FEATURE_RUNC, "runc", "sudo apt install runc");
+    plain(p, TCI_FEATURE_RUNC, "runc", "sudo apt install runc");
 }
 
 /* crun does not run where both versions of control groups are mounted. It says so only when asked
@@ -106,10 +105,14 @@ void tci_probe_crun(const struct tci_probe *p)
 {
     char path[TCI_PROGRAM_PATH_MAX], output[OUTPUT_MAX];
     struct tci_cgroup_kinds kinds;
-    if (!version(p, TCI_FEATURE_CRUN, "crun", "sudo apt install crun", path, output))
+    int problem;
+    if (version(p, TCI_FEATURE_CRUN, "crun", "sudo apt install crun", path, output) !=
+        TCI_FEATURE_YES)
         return;
-    tci_cgroup_kinds(&kinds);
-    if (kinds.v1 && kinds.v2)
+    problem = tci_cgroup_kinds(&kinds);
+    if (problem)
+        tci_probe_refused(p, TCI_FEATURE_CRUN, NULL, "looking for control groups", problem);
+    else if (kinds.v1 && kinds.v2)
         tci_probe_unknown(p, TCI_FEATURE_CRUN,
                           "use runc here, or boot with systemd.unified_cgroup_hierarchy=1",
                           "%.60s (%.60s); crun refuses hybrid control groups", output, path);
@@ -123,11 +126,15 @@ void tci_probe_runsc(const struct tci_probe *p)
     static const char remedy[] = "sudo apt install runsc (Debian), or install gVisor as its "
                                  "project's documentation says";
     char path[TCI_PROGRAM_PATH_MAX], output[OUTPUT_MAX];
+    enum tci_feature_state state;
     struct tci_program_result r;
-    if (!version(p, TCI_FEATURE_RUNSC, "runsc", remedy, path, output)) {
-        tci_probe_no(p, TCI_FEATURE_RUNSC_SECCOMP, "see runsc", "no working runsc");
+    state = version(p, TCI_FEATURE_RUNSC, "runsc", remedy, path, output);
+    if (state == TCI_FEATURE_NO)
+        tci_probe_no(p, TCI_FEATURE_RUNSC_SECCOMP, "see runsc", "there is no runsc");
+    else if (state == TCI_FEATURE_UNKNOWN)
+        tci_probe_unknown(p, TCI_FEATURE_RUNSC_SECCOMP, "see runsc", "no working runsc");
+    if (state != TCI_FEATURE_YES)
         return;
-    }
     tci_probe_yes(p, TCI_FEATURE_RUNSC, "%.80s (%.90s)", output, path);
     r = tci_program_run(path, argv, TCI_PROGRAM_ERRORS_TOO, FLAGS_LIMIT_MS, output, sizeof output);
     if (r.end != TCI_PROGRAM_EXITED || r.status != 0)
@@ -142,22 +149,22 @@ void tci_probe_runsc(const struct tci_probe *p)
 void tci_probe_qemu(const struct tci_probe *p)
 {
 #if defined(__aarch64__)
-    (void)plain(p, TCI_FEATURE_QEMU, "qemu-system-aarch64", "sudo apt install qemu-system-arm");
+    plain(p, TCI_FEATURE_QEMU, "qemu-system-aarch64", "sudo apt install qemu-system-arm");
 #else
-    (void)plain(p, TCI_FEATURE_QEMU, "qemu-system-x86_64", "sudo apt install qemu-system-x86");
+    plain(p, TCI_FEATURE_QEMU, "qemu-system-x86_64", "sudo apt install qemu-system-x86");
 #endif
 }
 
 void tci_probe_firecracker(const struct tci_probe *p)
 {
-    (void)plain(p, TCI_FEATURE_FIRECRACKER, "firecracker",
-                "not packaged by Debian or Ubuntu: take the program from the releases page of the "
-                "Firecracker project and put it into a directory of PATH");
+    plain(p, TCI_FEATURE_FIRECRACKER, "firecracker",
+          "not packaged by Debian or Ubuntu: take the program from the releases page of the "
+          "Firecracker project and put it into a directory of PATH");
 }
 
 void tci_probe_wasmtime(const struct tci_probe *p)
 {
-    (void)plain(p, TCI_FEATURE_WASMTIME, "wasmtime",
-                "optional, not packaged by Debian or Ubuntu: take it from the releases page of the "
-                "Wasmtime project");
+    plain(p, TCI_FEATURE_WASMTIME, "wasmtime",
+          "optional, not packaged by Debian or Ubuntu: take it from the releases page of the "
+          "Wasmtime project");
 }

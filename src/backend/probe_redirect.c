@@ -137,8 +137,8 @@ void tci_probe_gate_redirect(const struct tci_probe *p)
     const char *step;
     int problem = tci_gate_enter(&step, why, sizeof why);
     if (problem) {
-        tci_probe_no(p, id, "see user_namespaces and net_namespace", "%s: %s", step,
-                     *why ? why : strerrordesc_np(problem));
+        tci_probe_failed(p, id, "see user_namespaces and net_namespace", problem, "%s: %s", step,
+                         *why ? why : strerrordesc_np(problem));
         return;
     }
     problem = install();

@@ -25,13 +25,14 @@ struct range {
     unsigned long first, count;
 };
 
-/* The first large enough range of a user in "NAME-OR-ID:FIRST:COUNT" lines. */
-static bool find_range(const char *path, const char *user, uid_t uid, struct range *ret)
+/* The first large enough range of a user in "NAME-OR-ID:FIRST:COUNT" lines. 0, or an errno: ENOENT
+ * if there is none. */
+static int find_range(const char *path, const char *user, uid_t uid, struct range *ret)
 {
     static char text[FILE_MAX_BYTES];
     char id[16], *rest = text, *line;
-    if (tci_probe_read_file(AT_FDCWD, path, text, sizeof text) <= 0)
-        return false;
+    if (tci_probe_read_file(AT_FDCWD, path, text, sizeof text) < 0)
+        return errno;
     (void)snprintf(id, sizeof id, "%u", uid);
     while ((line = strsep(&rest, "\n"))) {
         char *owner = strsep(&line, ":"), *first = strsep(&line, ":"), *count = line;
@@ -40,9 +41,9 @@ static bool find_range(const char *path, const char *user, uid_t uid, struct ran
         ret->first = strtoul(first, NULL, 10);
         ret->count = strtoul(count, NULL, 10);
         if (ret->first && ret->count >= NEEDED)
-            return true;
+            return 0;
     }
-    return false;
+    return ENOENT;
 }
 
 /* Runs newuidmap or newgidmap: 0 -> our own id, 1... -> the range. */
@@ -63,6 +64,8 @@ static bool map(const struct tci_probe *p, const char *program, pid_t pid, unsig
     r = tci_program_run(path, argv, TCI_PROGRAM_SETUID, MAP_LIMIT_MS, output, sizeof output);
     if (r.end == TCI_PROGRAM_EXITED && r.status == 0)
         return true;
+    if (r.end != TCI_PROGRAM_EXITED)
+        tci_probe_unknown(p, TCI_FEATURE_SUBID_RANGES, NULL, "%.100s did not come to an end", path);
     tci_probe_no(p, TCI_FEATURE_SUBID_RANGES, "sudo apt install --reinstall uidmap",
                  "%.100s could not map the range", path);
     return false;
@@ -71,23 +74,27 @@ static bool map(const struct tci_probe *p, const char *program, pid_t pid, unsig
 static void map_both(const struct tci_probe *p, const struct range *users,
                      const struct range *groups)
 {
-    int ready[2], done[2];
+    int ready[2], done[2], problem = EIO;
     char byte = 0;
     pid_t pid;
-    if (pipe2(ready, O_CLOEXEC) < 0 || pipe2(done, O_CLOEXEC) < 0)
+    if (pipe2(ready, O_CLOEXEC) < 0 || pipe2(done, O_CLOEXEC) < 0) {
+        tci_probe_refused(p, TCI_FEATURE_SUBID_RANGES, NULL, "pipe", errno);
         return;
+    }
     pid = tci_probe_fork();
     if (pid == 0) {
         (void)close(done[1]);
-        byte = unshare(CLONE_NEWUSER) == 0 ? 'y' : 'n';
-        (void)!write(ready[1], &byte, 1);
+        problem = unshare(CLONE_NEWUSER) == 0 ? 0 : errno;
+        (void)!write(ready[1], &problem, sizeof problem);
         (void)!read(done[0], &byte, 1);
         _exit(0);
     }
+    if (pid < 0)
+        problem = errno;
     (void)close(ready[1]);
-    if (pid < 0 || read(ready[0], &byte, 1) != 1 || byte != 'y')
-        tci_probe_no(p, TCI_FEATURE_SUBID_RANGES, "see user_namespaces",
-                     "no user namespace to map into");
+    if (pid < 0 || read(ready[0], &problem, sizeof problem) != (ssize_t)sizeof problem || problem)
+        tci_probe_failed(p, TCI_FEATURE_SUBID_RANGES, "see user_namespaces", problem,
+                         "no user namespace to map into: %s", strerrordesc_np(problem));
     else if (map(p, "newuidmap", pid, geteuid(), users) &&
              map(p, "newgidmap", pid, getegid(), groups))
         tci_probe_yes(p, TCI_FEATURE_SUBID_RANGES, "%lu users from %lu, %lu groups from %lu",
@@ -104,18 +111,24 @@ void tci_probe_subid(const struct tci_probe *p)
     const struct passwd *user;
     struct range users, groups;
     const char *name;
+    int problem;
     if (uid == 0) {
         tci_probe_yes(p, id, "not needed by root");
         return;
     }
+    errno = 0;
     user = getpwuid(uid);
+    if (!user && tci_probe_is_shortage(errno))
+        tci_probe_refused(p, id, NULL, "the user's name", errno);
     name = user ? user->pw_name : "";
-    if (!find_range("/etc/subuid", name, uid, &users))
-        tci_probe_no(p, id, REMEDY_RANGE, "no range of %d ids in /etc/subuid for user %u", NEEDED,
-                     uid);
-    else if (!find_range("/etc/subgid", name, uid, &groups))
-        tci_probe_no(p, id, REMEDY_RANGE, "no range of %d ids in /etc/subgid for user %u", NEEDED,
-                     uid);
+    if ((problem = find_range("/etc/subuid", name, uid, &users)))
+        tci_probe_failed(p, id, REMEDY_RANGE, problem,
+                         "no range of %d ids in /etc/subuid for user %u: %s", NEEDED, uid,
+                         problem == ENOENT ? "none is listed" : strerrordesc_np(problem));
+    else if ((problem = find_range("/etc/subgid", name, uid, &groups)))
+        tci_probe_failed(p, id, REMEDY_RANGE, problem,
+                         "no range of %d ids in /etc/subgid for user %u: %s", NEEDED, uid,
+                         problem == ENOENT ? "none is listed" : strerrordesc_np(problem));
     else
         map_both(p, &users, &groups);
 }

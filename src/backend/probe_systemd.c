@@ -54,5 +54,5 @@ void tci_probe_systemd(const struct tci_probe *p)
                                     : "sudo loginctl enable-linger $USER, then log in again",
                      "no manager at %s: %s", path, strerrordesc_np(problem));
     else
-        tci_probe_unknown(p, TCI_FEATURE_SYSTEMD, NULL, "%s: %s", path, strerrordesc_np(problem));
+        tci_probe_refused(p, TCI_FEATURE_SYSTEMD, NULL, path, problem);
 }

@@ -79,7 +79,7 @@ static void refused(const struct tci_probe *p, const char *step, int problem)
                      "refused: %s: %s", step, text);
         break;
     default:
-        tci_probe_unknown(p, id, NULL, "unexpected: %s: %s", step, text);
+        tci_probe_refused(p, id, NULL, step, problem);
     }
 }
 
@@ -106,14 +106,16 @@ void tci_probe_user_namespace(const struct tci_probe *p)
     tci_probe_yes(p, id, "made by user %u, with capabilities inside", uid);
 }
 
-/* Forks until the limit refuses; how many there were. They wait until we are done, then end. */
+/* Forks until the limit refuses; how many there were, or a negative errno. They wait until we are
+ * done, then end. */
 static int count_children(int most)
 {
     pid_t children[8];
     int hold[2], made = 0;
     char byte;
+    int problem = EAGAIN;
     if (pipe2(hold, O_CLOEXEC) < 0)
-        return -1;
+        return -errno;
     while (made < most && made < (int)tci_array_size(children)) {
         pid_t pid = tci_probe_fork();
         if (pid == 0) {
@@ -121,15 +123,17 @@ static int count_children(int most)
             (void)!read(hold[0], &byte, 1);
             _exit(0);
         }
-        if (pid < 0)
+        if (pid < 0) {
+            problem = errno;
             break;
+        }
         children[made++] = pid;
     }
     (void)close(hold[1]);
     (void)close(hold[0]);
     for (int i = 0; i < made; i++)
         (void)tci_probe_wait(children[i]);
-    return made;
+    return problem == EAGAIN ? made : -problem; /* EAGAIN: what the limit says */
 }
 
 /* In the new namespace, as its only user: three processes are allowed, this one included. */
@@ -149,7 +153,7 @@ static void limit_children(const struct tci_probe *p)
     else if (made >= 0)
         tci_probe_no(p, id, REMEDY_LIMIT, "%d processes where 3 are allowed", made + 1);
     else
-        tci_probe_unknown(p, id, NULL, "pipe: %s", strerrordesc_np(errno));
+        tci_probe_refused(p, id, REMEDY_LIMIT, "starting processes", -made);
 }
 
 /* From outside, as a user other than root can only be mapped from there. 0 or an errno. */
@@ -177,8 +181,10 @@ static void try_limit(const struct tci_probe *p, unsigned uid, unsigned gid)
     const enum tci_feature id = TCI_FEATURE_USERNS_PROCESS_LIMIT;
     int ready[2], go[2], problem = 0;
     pid_t pid;
-    if (pipe2(ready, O_CLOEXEC) < 0 || pipe2(go, O_CLOEXEC) < 0)
+    if (pipe2(ready, O_CLOEXEC) < 0 || pipe2(go, O_CLOEXEC) < 0) {
+        tci_probe_refused(p, id, NULL, "pipe", errno);
         return;
+    }
     pid = tci_probe_fork();
     if (pid == 0) {
         char byte;
@@ -197,8 +203,8 @@ static void try_limit(const struct tci_probe *p, unsigned uid, unsigned gid)
     if (!problem)
         problem = write_maps(pid, uid, gid);
     if (problem)
-        tci_probe_no(p, id, "see user_namespaces", "no user namespace: %s",
-                     strerrordesc_np(problem));
+        tci_probe_failed(p, id, "see user_namespaces", problem, "no user namespace: %s",
+                         strerrordesc_np(problem));
     else
         (void)!write(go[1], "g", 1);
     (void)close(go[1]);
@@ -230,8 +236,10 @@ void tci_probe_process_limit(const struct tci_probe *p)
     char byte = 0;
     int ready[2], hold[2];
     pid_t bystander;
-    if (pipe2(ready, O_CLOEXEC) < 0 || pipe2(hold, O_CLOEXEC) < 0)
+    if (pipe2(ready, O_CLOEXEC) < 0 || pipe2(hold, O_CLOEXEC) < 0) {
+        tci_probe_refused(p, TCI_FEATURE_USERNS_PROCESS_LIMIT, NULL, "pipe", errno);
         return;
+    }
     bystander = tci_probe_fork();
     if (bystander == 0) {
         (void)close(hold[1]);

@@ -58,6 +58,15 @@ const char *tci_fact_name(enum tci_fact fact)
     return "unknown";
 }
 
+void tci_backend_probe(const char *backend, struct tci_host_report *report)
+{
+    uint64_t needs = 0;
+    for (size_t i = 0; i < tci_array_size(ways); i++)
+        if (strcmp(ways[i].backend, backend) == 0)
+            needs |= ways[i].needs;
+    tci_host_probe_features(needs, report);
+}
+
 static void missing_list(const struct tci_host_report *report, uint64_t needs,
                          struct tci_missing *ret)
 {

@@ -20,6 +20,11 @@ enum { TCI_KEEPING_TEXT_MAX = 256 };
 size_t tci_backend_count(void);
 const char *tci_backend_name(size_t index);
 
+/* Adds to the report what ready.def says that the backend's answers depend on, and nothing else:
+ * for a jail no container engine of the host is started. What was asked before is not asked again.
+ * Begin with tci_host_report_init(). An unknown name adds nothing. */
+void tci_backend_probe(const char *backend, struct tci_host_report *report);
+
 struct tci_missing {
     size_t count;
     enum tci_feature features[TCI_FEATURE_COUNT];

@@ -84,9 +84,10 @@ static unsigned facts_of(const struct tci_tool *tool)
     return facts;
 }
 
-/* The host is looked at once, and only if there is a tool to look for. */
+/* The host is looked at for a backend when the first tool that uses it is met: linting somebody's
+ * policy for the jail starts no container engine that happens to be in PATH. */
 struct host {
-    bool probed;
+    bool begun;
     struct tci_host_report report;
 };
 
@@ -94,12 +95,13 @@ static bool host_can(void *context, const struct tci_tool *tool, enum tci_clause
                      char ret_why[TCI_LINT_TEXT_MAX], char ret_remedy[TCI_LINT_TEXT_MAX])
 {
     struct host *host = context;
-    if (!host->probed)
-        tci_host_probe(&host->report);
-    host->probed = true;
-    return tci_backend_can_for(&host->report, tci_backend_kind_name(tool->settings.backend), clause,
-                               facts_of(tool), ret_why, TCI_LINT_TEXT_MAX, ret_remedy,
-                               TCI_LINT_TEXT_MAX);
+    const char *backend = tci_backend_kind_name(tool->settings.backend);
+    if (!host->begun)
+        tci_host_report_init(&host->report);
+    host->begun = true;
+    tci_backend_probe(backend, &host->report);
+    return tci_backend_can_for(&host->report, backend, clause, facts_of(tool), ret_why,
+                               TCI_LINT_TEXT_MAX, ret_remedy, TCI_LINT_TEXT_MAX);
 }
 
 static const char *home_directory(char buffer[TCI_PATH_MAX + 1])
@@ -131,7 +133,7 @@ int cli_run_lint(const struct cli_call *call)
     tc_cleanup(tci_policy_freep) struct tc_policy *policy = NULL;
     struct tci_buf out = TCI_BUF_INIT(TCI_REPORT_MAX);
     struct tc_error error = { 0 };
-    enum format format;
+    enum format format = FORMAT_HUMAN;
     const char *path;
     int status;
 

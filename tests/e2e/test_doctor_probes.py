@@ -10,6 +10,7 @@ import signal
 import socket
 import struct
 import subprocess
+import tempfile
 import threading
 import time
 from pathlib import Path
@@ -159,6 +160,21 @@ def test_report_as_ordinary_user_is_whole_and_quick():
 
 def test_two_reports_are_equal():
     assert run().features == run().features
+
+
+@pytest.mark.parametrize("backend", BACKENDS)
+def test_for_one_backend_only_its_features_are_asked(tmp_path, backend):
+    """Linting a policy for the jail must not start whatever is called podman in PATH."""
+    needs = {"oci": {"podman", "crun", "runc"}, "gvisor": {"runsc"}, "microvm": {"qemu", "firecracker"}}
+    for name in ["qemu-system-x86_64", "qemu-system-aarch64", *PROGRAMS]:
+        program(tmp_path, name, "echo version 1\n")
+    report = run("--for", backend, env=with_path(tmp_path))
+    asked = {name for name, (_, detail, _) in report.features.items() if detail != "not asked"}
+    assert asked & {*PROGRAMS} == needs.get(backend, set())
+    for name in report.features.keys() - asked:
+        assert report.state(name) == "unknown" and report.features[name][2]
+    whole = run(env=with_path(tmp_path))
+    assert all(report.features[name] == whole.features[name] for name in asked)
 
 
 # ---- hidden: user namespaces --------------------------------------------------------------------
@@ -393,6 +409,87 @@ def test_program_that_hangs_is_killed_with_its_children(tmp_path):
         time.sleep(0.05)
 
 
+def processes_with(argument):
+    """Processes that have this word among their arguments."""
+    found = []
+    for entry in Path("/proc").iterdir():
+        try:
+            if entry.name.isdigit() and argument.encode() in (entry / "cmdline").read_bytes().split(b"\0"):
+                found.append(int(entry.name))
+        except OSError:
+            continue
+    return found
+
+
+@pytest.fixture
+def shared_path():
+    """Like tmp_path, but every user can reach it; with a copy of the probe."""
+    with tempfile.TemporaryDirectory(prefix="host-probe-") as folder:
+        os.chmod(folder, 0o755)
+        shutil.copy(PROBE, folder)
+        yield Path(folder)
+
+
+# Where there is no pid namespace for the program, its guard kills what it left one by one.
+NO_PID_NAMESPACES = ["unshare", "--user", "--map-root-user", "sh", "-ec",
+                     'echo 0 > /proc/sys/user/max_pid_namespaces; exec "$@"', "sh"]
+SURROUNDINGS = [pytest.param([], id="plain"), pytest.param(NO_PID_NAMESPACES, id="no pid namespaces"),
+                pytest.param(NOBODY, id="nobody", marks=as_root)]
+LEAVERS = {
+    "session": "setsid sleep {n} >/dev/null 2>&1 &",
+    "session with our output": "setsid sleep {n} &",
+    "two sessions": "(setsid sh -c 'setsid sleep {n} & setsid sleep {n} &') &",
+    "many": "for i in 1 2 3 4 5 6 7 8; do setsid sleep {n} & done",
+}
+
+
+@pytest.mark.parametrize("prefix", SURROUNDINGS)
+@pytest.mark.parametrize("script", LEAVERS.values(), ids=LEAVERS.keys())
+def test_program_leaves_no_process_in_another_session(shared_path, prefix, script):
+    seconds = f"97.{os.getpid()}"
+    program(shared_path, "runc", script.format(n=seconds) + "\nsleep 0.05; echo runc version 1\n")
+    begin = time.monotonic()
+    done = subprocess.run([*prefix, shared_path / PROBE.name, "runc"], capture_output=True, text=True, check=True, timeout=20,
+                          env=with_path(shared_path, "/usr/sbin", "/usr/bin", "/sbin", "/bin"))
+    took = time.monotonic() - begin
+    left = processes_with(seconds)
+    for pid in left:
+        os.kill(pid, signal.SIGKILL)
+    assert left == []
+    assert Report(done.stdout).features["runc"][:2] == ("yes", f"runc version 1 ({shared_path}/runc)"[:192]), done.stdout
+    assert took < 2  # not until the limit, although the pipe was kept open
+
+
+@pytest.mark.parametrize("prefix", SURROUNDINGS[:2])
+def test_probe_killed_with_its_program_leaves_no_process(tmp_path, prefix):
+    seconds = f"96.{os.getpid()}"
+    program(tmp_path, "runc", f"setsid sleep {seconds} & setsid sleep {seconds} >/dev/null 2>&1 & sleep {seconds}\n")
+    process = subprocess.Popen([*prefix, str(PROBE), "runc"], stdout=subprocess.DEVNULL,
+                               env=with_path(tmp_path, "/usr/bin", "/bin"))
+    deadline = time.monotonic() + 5
+    while len(processes_with(seconds)) < 3 and time.monotonic() < deadline:
+        time.sleep(0.01)
+    assert len(processes_with(seconds)) >= 3
+    process.kill()
+    process.wait()
+    deadline = time.monotonic() + 2
+    while (left := processes_with(seconds)) and time.monotonic() < deadline:
+        time.sleep(0.01)
+    for pid in left:
+        os.kill(pid, signal.SIGKILL)
+    assert left == []
+
+
+@pytest.mark.parametrize("prefix", SURROUNDINGS[::2])
+def test_program_sees_its_own_user(shared_path, prefix):
+    """Also where it runs in a user namespace of its own."""
+    program(shared_path, "runc", "id -u\n")
+    done = subprocess.run([*prefix, shared_path / PROBE.name, "runc"], capture_output=True, text=True, check=True,
+                          env=with_path(shared_path, "/usr/sbin", "/usr/bin", "/sbin", "/bin"))
+    user = 65534 if prefix else os.geteuid()
+    assert Report(done.stdout).features["runc"][1].startswith(f"{user} ("), done.stdout
+
+
 def test_program_that_never_stops_talking(tmp_path):
     program(tmp_path, "podman", "while :; do echo yes; done\n")
     state, detail, _ = run("podman", env=with_path(tmp_path)).features["podman"]
@@ -548,6 +645,22 @@ def test_under_a_limit_the_report_is_still_whole(limit, user):
         pytest.skip("the sanitizer cannot live with it")
     become = NOBODY if user == "nobody" and os.geteuid() == 0 else []
     check_whole(run(prefix=[*become, "prlimit", limit]))
+
+
+@pytest.mark.parametrize("count", [*range(5, 21), 32])
+def test_few_descriptors_change_no_answer_to_no_or_yes(count):
+    """What could not be tried is unknown, not absent: with the reason and what to do about it."""
+    many, few = run(), run(prefix=["prlimit", f"--nofile={count}"])
+    for name, (state, detail, remedy) in few.features.items():
+        assert state in ("unknown", many.state(name)), (name, many.features[name], detail)
+        if state == "unknown" and many.state(name) != "unknown":
+            assert remedy, (name, detail)
+    if count >= 16:
+        assert few.features == many.features
+
+
+def test_low_soft_limit_does_not_matter():
+    assert run(prefix=["prlimit", "--nofile=8:1024"]).features == run().features
 
 
 def test_standard_descriptors_closed(tmp_path):

@@ -7,7 +7,8 @@
  *   backend <name> <ready|not-ready> <missing features, separated by commas>
  *   clause  <backend> <clause> <yes|if:FACT|no> <why> <remedy>
  *
- * With names of features as arguments: probes these alone.
+ * With names of features as arguments: probes these alone. With --for and a name of a backend:
+ * probes what that one needs, and prints the features.
  */
 #include <stdio.h>
 #include <string.h>
@@ -59,6 +60,13 @@ static int probe_named(char **names)
 int main(int argc, char **argv)
 {
     static struct tci_host_report report;
+    if (argc == 3 && strcmp(argv[1], "--for") == 0) {
+        tci_host_report_init(&report);
+        tci_backend_probe(argv[2], &report);
+        for (size_t i = 0; i < TCI_FEATURE_COUNT; i++)
+            print_feature(&report.features[i]);
+        return 0;
+    }
     if (argc > 1)
         return probe_named(argv + 1);
     tci_host_probe(&report);

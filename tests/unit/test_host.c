@@ -14,6 +14,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
@@ -139,7 +140,8 @@ static void test_crash_is_unknown_and_names_the_signal(void **state)
     assert_non_null(strstr(f.detail, "SIGSYS"));
 }
 
-static int told_pid_fd = -1;
+/* In memory that is shared with probes, which have no descriptor but their own. */
+static volatile pid_t *told_pid;
 
 /* Hangs with a child that hangs, too, and both deaf to everything but SIGKILL. */
 static void hangs(const struct tci_probe *p)
@@ -148,39 +150,126 @@ static void hangs(const struct tci_probe *p)
     (void)p;
     signal(SIGTERM, SIG_IGN);
     pid = fork();
-    if (pid == 0)
-        pid = getpid();
-    if (told_pid_fd >= 0)
-        (void)!write(told_pid_fd, &pid, sizeof pid);
+    if (pid > 0 && told_pid)
+        *told_pid = pid;
     for (;;)
         pause();
+}
+
+/* Is it alive? A zombie is not; whoever reaps orphans here may be slow. */
+static bool is_alive(pid_t pid)
+{
+    char path[64], text[256] = "";
+    if (kill(pid, 0) < 0)
+        return false;
+    snprintf(path, sizeof path, "/proc/%d/stat", (int)pid);
+    return tci_probe_read_file(AT_FDCWD, path, text, sizeof text) > 0 && !strstr(text, ") Z ");
 }
 
 static void test_hanging_probe_is_killed_with_its_children(void **state)
 {
     struct tci_host_feature f;
-    int fds[2];
-    pid_t grandchild = 0;
+    pid_t grandchild;
     int64_t begin = now_ms();
     (void)state;
-    assert_int_equal(pipe2(fds, O_CLOEXEC), 0);
-    told_pid_fd = fds[1];
+    told_pid = mmap(NULL, sizeof *told_pid, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1,
+                    0);
+    assert_true(told_pid != MAP_FAILED);
     f = run_job(hangs, NULL, 100);
-    told_pid_fd = -1;
     assert_true(now_ms() - begin < 1000);
     assert_int_equal(f.state, TCI_FEATURE_UNKNOWN);
     assert_string_equal(f.detail, "no answer within 100 ms");
-    assert_int_equal(read(fds[0], &grandchild, sizeof grandchild), sizeof grandchild);
-    for (int i = 0; i < 200 && kill(grandchild, 0) == 0; i++) {
-        char path[64], text[256] = "";
-        snprintf(path, sizeof path, "/proc/%d/stat", (int)grandchild);
-        if (tci_probe_read_file(AT_FDCWD, path, text, sizeof text) > 0 && strstr(text, ") Z "))
-            break; /* dead; whoever reaps orphans here is slow */
+    grandchild = *told_pid;
+    assert_true(grandchild > 0);
+    for (int i = 0; is_alive(grandchild); i++) {
         usleep(5000);
         assert_int_not_equal(i, 199);
     }
-    close(fds[0]);
-    close(fds[1]);
+    munmap((void *)(uintptr_t)told_pid, sizeof *told_pid);
+    told_pid = NULL;
+}
+
+/* A child in a session of its own, whose parent ends at once: nobody's, if not the probe's. */
+static void leaves_a_daemon(const struct tci_probe *p)
+{
+    pid_t pid = fork();
+    if (pid == 0) {
+        (void)setsid();
+        pid = fork();
+        if (pid == 0)
+            for (;;)
+                pause();
+        *told_pid = pid;
+        _exit(0);
+    }
+    while (waitpid(pid, NULL, 0) < 0)
+        ;
+    tci_probe_yes(p, TCI_FEATURE_KERNEL, "left one");
+}
+
+static void test_what_a_probe_leaves_in_another_session_is_killed(void **state)
+{
+    (void)state;
+    told_pid = mmap(NULL, sizeof *told_pid, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1,
+                    0);
+    assert_true(told_pid != MAP_FAILED);
+    assert_int_equal(run_job(leaves_a_daemon, NULL, 2000).state, TCI_FEATURE_YES);
+    assert_true(*told_pid > 0);
+    assert_false(is_alive(*told_pid));
+    munmap((void *)(uintptr_t)told_pid, sizeof *told_pid);
+    told_pid = NULL;
+}
+
+static void lacks(const struct tci_probe *p)
+{
+    tci_probe_failed(p, TCI_FEATURE_KERNEL, "remedy", EMFILE, "why");
+    tci_probe_failed(p, TCI_FEATURE_PIDFD, "remedy", EPERM, "why");
+}
+
+static void cannot_try(const struct tci_probe *p)
+{
+    tci_probe_refused(p, TCI_FEATURE_KERNEL, "remedy", "open", ENOMEM);
+}
+
+static void says_unknown_without_a_remedy(const struct tci_probe *p)
+{
+    tci_probe_unknown(p, TCI_FEATURE_KERNEL, NULL, "odd");
+}
+
+static void test_shortage_is_unknown_and_has_a_remedy(void **state)
+{
+    struct tci_host_feature f = run_job(lacks, NULL, 2000);
+    (void)state;
+    assert_int_equal(f.state, TCI_FEATURE_UNKNOWN);
+    assert_string_equal(f.detail, "why");
+    assert_non_null(strstr(f.remedy, "ulimit -n"));
+    f = run_job(cannot_try, NULL, 2000);
+    assert_int_equal(f.state, TCI_FEATURE_UNKNOWN);
+    assert_string_equal(f.detail, "could not try: open: Cannot allocate memory");
+    assert_non_null(strstr(f.remedy, "ulimit"));
+    f = run_job(says_unknown_without_a_remedy, NULL, 2000);
+    assert_string_not_equal(f.remedy, "");
+}
+
+/* Those of the caller and of other probes would use up a tight limit. */
+static void counts_descriptors(const struct tci_probe *p)
+{
+    int open_ones = 0;
+    for (int fd = 3; fd < 1024; fd++)
+        open_ones += fcntl(fd, F_GETFD) >= 0;
+    tci_probe_yes(p, TCI_FEATURE_KERNEL, "%d", open_ones);
+}
+
+static void test_probe_has_no_descriptor_but_its_own(void **state)
+{
+    int low = open("/dev/null", O_RDONLY), high = fcntl(low, F_DUPFD, 100);
+    struct tci_host_feature f;
+    (void)state;
+    tci_host_probe_feature(TCI_FEATURE_CLOSE_RANGE, &f);
+    if (f.state == TCI_FEATURE_YES)
+        assert_string_equal(run_job(counts_descriptors, NULL, 2000).detail, "1");
+    close(high);
+    close(low);
 }
 
 static char cleaned[64];
@@ -315,10 +404,10 @@ static void test_report_is_complete_and_leaves_nothing(void **state)
         const struct tci_host_feature *f = &report.features[i];
         assert_int_equal(f->id, i);
         assert_string_not_equal(f->detail, "");
-        assert_string_not_equal(f->detail, "not tried"); /* every feature belongs to a job */
+        assert_string_not_equal(f->detail, "not asked"); /* every feature belongs to a job */
         if (f->state == TCI_FEATURE_YES)
             assert_string_equal(f->remedy, "");
-        if (f->state == TCI_FEATURE_NO)
+        else
             assert_string_not_equal(f->remedy, "");
         assert_true(strlen(f->remedy) < TCI_FEATURE_REMEDY_MAX - 1); /* a cut command is harmful */
     }
@@ -335,6 +424,75 @@ static void test_one_feature_alone(void **state)
     tci_host_probe_feature(TCI_FEATURE_COUNT, &f);
     assert_int_equal(f.state, TCI_FEATURE_UNKNOWN);
     assert_no_children();
+}
+
+/* The names of the features that a backend's probes answered for, joined. */
+static void names_asked(const char *backend, char *text, size_t size)
+{
+    static struct tci_host_report report;
+    size_t used = 0;
+    tci_host_report_init(&report);
+    tci_backend_probe(backend, &report);
+    text[0] = '\0';
+    for (size_t i = 0; i < TCI_FEATURE_COUNT; i++) {
+        const struct tci_host_feature *f = &report.features[i];
+        bool asked = report.asked >> i & 1;
+        assert_int_equal(asked, strcmp(f->detail, "not asked") != 0);
+        if (!asked)
+            assert_int_equal(f->state, TCI_FEATURE_UNKNOWN);
+        else
+            used += (size_t)snprintf(text + used, size - used, " %s", tci_feature_name(f->id));
+    }
+}
+
+static void test_only_what_a_backend_needs_is_asked(void **state)
+{
+    static const char *const programs[] = { "podman", "docker", "crun",        "runc",
+                                            "runsc",  "qemu",   "firecracker", "wasmtime" };
+    static const char *const natives[] = { "process", "jail" };
+    char text[2048];
+    (void)state;
+    for (size_t i = 0; i < tci_array_size(natives); i++) {
+        names_asked(natives[i], text, sizeof text);
+        assert_true(tci_cgroup_has_word(text, "seccomp_filter", ' '));
+        assert_true(tci_cgroup_has_word(text, "cgroup_memory", ' '));
+        assert_false(tci_cgroup_has_word(text, "kvm", ' '));
+        for (size_t k = 0; k < tci_array_size(programs); k++)
+            assert_false(tci_cgroup_has_word(text, programs[k], ' '));
+    }
+    names_asked("wasm", text, sizeof text);
+    assert_true(tci_cgroup_has_word(text, "libwasmtime", ' '));
+    assert_false(tci_cgroup_has_word(text, "podman", ' '));
+    names_asked("oci", text, sizeof text);
+    assert_true(tci_cgroup_has_word(text, "runc", ' '));
+    assert_false(tci_cgroup_has_word(text, "runsc", ' '));
+    names_asked("no such", text, sizeof text);
+    assert_string_equal(text, "");
+    assert_no_children();
+}
+
+/* What lint concludes from a few features is what doctor concludes from all of them. */
+static void test_backend_alone_is_judged_as_in_the_whole_report(void **state)
+{
+    static struct tci_host_report whole, part;
+    static const char *const natives[] = { "jail", "process" };
+    (void)state;
+    tci_host_probe(&whole);
+    tci_host_report_init(&part);
+    for (size_t i = 0; i < tci_array_size(natives); i++) {
+        tci_backend_probe(natives[i], &part);
+        for (size_t c = 0; c < TCI_CLAUSE_COUNT; c++) {
+            struct tci_keeping a, b;
+            tci_backend_keeps(&whole, natives[i], (enum tci_clause)c, &a);
+            tci_backend_keeps(&part, natives[i], (enum tci_clause)c, &b);
+            assert_int_equal(a.keeps, b.keeps);
+            assert_string_equal(a.why, b.why);
+        }
+    }
+    /* Once is enough. */
+    part.features[TCI_FEATURE_LANDLOCK].detail[0] = '!';
+    tci_backend_probe("jail", &part);
+    assert_int_equal(part.features[TCI_FEATURE_LANDLOCK].detail[0], '!');
 }
 
 /* ---- programs ----------------------------------------------------------------------------- */
@@ -430,6 +588,76 @@ static void test_program_output_is_capped_and_time_is_limited(void **state)
     assert_int_equal(r.status, 3);
     assert_int_equal(r.length, sizeof output - 1);
     assert_no_children();
+}
+
+/* How many processes have this word among their arguments. */
+static int count_processes(const char *word)
+{
+    DIR *directory = opendir("/proc");
+    const struct dirent *entry;
+    int count = 0;
+    assert_non_null(directory);
+    while ((entry = readdir(directory))) {
+        char path[300], text[512];
+        ssize_t length;
+        snprintf(path, sizeof path, "/proc/%s/cmdline", entry->d_name);
+        length = isdigit((unsigned char)entry->d_name[0])
+                     ? tci_probe_read_file(AT_FDCWD, path, text, sizeof text)
+                     : 0;
+        for (ssize_t at = 0; at < length; at += (ssize_t)strlen(text + at) + 1)
+            count += strcmp(text + at, word) == 0;
+    }
+    closedir(directory);
+    return count;
+}
+
+/* The attack: a child in a session of its own, which also keeps the output open. In a pid namespace
+ * and without one (as for helpers that gain privileges). */
+static void test_program_leaves_no_process_in_another_session(void **state)
+{
+    static const unsigned flags[] = { 0, TCI_PROGRAM_SETUID };
+    static const char *const scripts[] = {
+        "setsid sleep $0 & setsid sleep $0 >/dev/null 2>&1 & sleep 0.1; echo done",
+        "(setsid sh -c 'setsid sleep $0 & setsid sleep $0' $0) & sleep 0.1; echo done",
+        "setsid sleep $0 & setsid sleep $0 >/dev/null 2>&1 & echo done; sleep 0.1; kill -SEGV $$",
+        "setsid sleep $0 & setsid sleep $0 & sleep 50",
+    };
+    (void)state;
+    for (size_t i = 0; i < tci_array_size(flags) * tci_array_size(scripts); i++) {
+        const size_t which = i / tci_array_size(flags);
+        char word[32], output[64];
+        const char *argv[] = { "sh", "-c", scripts[which], word, NULL };
+        struct tci_program_result r;
+        snprintf(word, sizeof word, "99.%d%zu", (int)getpid(), i);
+        r = tci_program_run("/bin/sh", argv, flags[i % tci_array_size(flags)], 700, output,
+                            sizeof output);
+        assert_int_equal(count_processes(word), 0);
+        assert_no_children();
+        assert_int_equal(r.end, which == 3   ? TCI_PROGRAM_TOO_LATE
+                                : which == 2 ? TCI_PROGRAM_KILLED
+                                             : TCI_PROGRAM_EXITED);
+        assert_string_equal(output, which == 3 ? "" : "done\n");
+        if (which == 2)
+            assert_int_equal(r.status, SIGSEGV);
+    }
+}
+
+/* Its parent is the guard: in a namespace it cannot be killed, and elsewhere nothing is lost. */
+static void kills_its_guard(const struct tci_probe *p)
+{
+    const char *const argv[] = { "sh", "-c", "setsid sleep 99.4711 & kill -9 $PPID; sleep 50",
+                                 NULL };
+    char output[64];
+    for (unsigned flags = 0; flags <= TCI_PROGRAM_SETUID; flags += TCI_PROGRAM_SETUID)
+        (void)tci_program_run("/bin/sh", argv, flags, 300, output, sizeof output);
+    tci_probe_yes(p, TCI_FEATURE_KERNEL, "done");
+}
+
+static void test_program_that_kills_its_guard_leaves_nothing(void **state)
+{
+    (void)state;
+    assert_int_equal(run_job(kills_its_guard, NULL, 3000).state, TCI_FEATURE_YES);
+    assert_int_equal(count_processes("99.4711"), 0);
 }
 
 /* ---- control groups ----------------------------------------------------------------------- */
@@ -636,6 +864,9 @@ int main(void)
         cmocka_unit_test(test_silence_is_unknown),
         cmocka_unit_test(test_crash_is_unknown_and_names_the_signal),
         cmocka_unit_test(test_hanging_probe_is_killed_with_its_children),
+        cmocka_unit_test(test_what_a_probe_leaves_in_another_session_is_killed),
+        cmocka_unit_test(test_shortage_is_unknown_and_has_a_remedy),
+        cmocka_unit_test(test_probe_has_no_descriptor_but_its_own),
         cmocka_unit_test(test_cleanup_runs_after_a_killed_probe_and_knows_its_name),
         cmocka_unit_test(test_text_is_made_printable),
         cmocka_unit_test(test_signal_set_up_of_the_caller_does_not_matter),
@@ -644,10 +875,14 @@ int main(void)
         cmocka_unit_test(test_feature_names_are_stable_words),
         cmocka_unit_test(test_report_is_complete_and_leaves_nothing),
         cmocka_unit_test(test_one_feature_alone),
+        cmocka_unit_test(test_only_what_a_backend_needs_is_asked),
+        cmocka_unit_test(test_backend_alone_is_judged_as_in_the_whole_report),
         cmocka_unit_test_setup_teardown(test_program_in_a_relative_directory_is_not_found, plant,
                                         unplant),
         cmocka_unit_test(test_program_gets_a_clean_environment_and_no_descriptors),
         cmocka_unit_test(test_program_output_is_capped_and_time_is_limited),
+        cmocka_unit_test(test_program_leaves_no_process_in_another_session),
+        cmocka_unit_test(test_program_that_kills_its_guard_leaves_nothing),
         cmocka_unit_test(test_words_are_matched_whole),
         cmocka_unit_test(test_backends_have_their_names),
         cmocka_unit_test(test_host_without_anything_keeps_nothing),
