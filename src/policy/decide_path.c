@@ -14,7 +14,7 @@ struct path_answer {
     bool found;
     enum tci_access access;
     const char *path, *key;
-    const char *host; /* where the path comes from, when it is mapped; else NULL */
+    bool mapped; /* it comes from another path of the host */
     struct tci_pos pos;
 };
 
@@ -30,7 +30,7 @@ static struct path_answer find_path(const struct tci_settings *s, const char *pa
             .access = rule->access,
             .path = rule->cage,
             .key = "filesystem",
-            .host = rule->host && strcmp(rule->host, rule->cage) != 0 ? rule->host : NULL,
+            .mapped = rule->host && strcmp(rule->host, rule->cage) != 0,
             .pos = rule->pos,
         };
     if (own)
@@ -86,9 +86,9 @@ static void decide_path(const struct tci_settings *s, const char *path, enum tc_
     } else if (access == TC_ACCESS_WRITE && answer.access != TCI_ACCESS_WRITABLE) {
         tci_decide(d, false, *answer.key ? answer.key : "filesystem", "%.380s is only readable",
                    path);
-        if (answer.host)
-            tci_decide_fix(d, "move { host = \"%.200s\", cage = \"%.200s\" } to \"writable\"",
-                           answer.host, answer.path);
+        if (answer.mapped)
+            tci_decide_fix(d, "move the entry for \"%.380s\" from \"readable\" to \"writable\"",
+                           answer.path);
         else
             tci_decide_fix(d, "add \"%.380s\" to \"writable\" of \"filesystem\"", path);
     } else {
