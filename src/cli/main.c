@@ -146,16 +146,16 @@ int cli_run_help(const struct cli_call *call)
     return print_help(verb);
 }
 
-/* A closed 0, 1 or 2 would be taken by the next file that is opened, and written to. */
+/* A closed 0, 1 or 2 would be taken by the next file that is opened, and written to. What stands in
+ * for it is open the wrong way round, so that using it fails: an answer that nobody gets must not look
+ * like a success. */
 static int open_standard_streams(void)
 {
-    int fd;
-    do {
-        fd = open("/dev/null", O_RDWR | O_CLOEXEC);
-        if (fd < 0)
+    for (int fd = STDIN_FILENO; fd <= STDERR_FILENO; fd++)
+        if (fcntl(fd, F_GETFD) < 0 &&
+            open("/dev/null", fd == STDIN_FILENO ? O_WRONLY : O_RDONLY) != fd)
             return -1;
-    } while (fd <= STDERR_FILENO);
-    return close(fd);
+    return 0;
 }
 
 int main(int argc, char **argv)

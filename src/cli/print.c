@@ -111,20 +111,22 @@ int cli_output(struct tci_buf *out, bool safe, int status)
 {
     struct tc_error error = { 0 };
     bool failed;
+    int errnum;
 
     if (tci_buf_check(out, &error) < 0) {
         tci_buf_free(out);
         return cli_fail(&error);
     }
+    errno = 0; /* the first failure may be in any of the writes */
     if (safe)
         cli_print_safe(stdout, out->data, out->length);
     else
         (void)fwrite(out->data, 1, out->length, stdout);
-    tci_buf_free(out);
-    errno = 0;
     failed = fflush(stdout) != 0 || ferror(stdout);
+    errnum = errno ? errno : EIO;
+    tci_buf_free(out);
     if (failed) {
-        tci_error_errno(&error, errno, "cannot write to standard output");
+        tci_error_errno(&error, errnum, "cannot write to standard output");
         tci_error_remedy(&error, "check where the output goes");
         return cli_fail(&error);
     }
