@@ -66,6 +66,13 @@ static bool is_used(const struct tci_lint *lint, const struct capability_list *l
     return false;
 }
 
+bool tci_lint_may_compare(struct tci_lint *lint, size_t count)
+{
+    enum { compared_max = 20000000 };
+    lint->compared += count;
+    return lint->compared <= compared_max;
+}
+
 static void lint_capability(struct tci_lint *lint, const struct capability_list *list)
 {
     const struct tci_tool *tool = lint->tool;
@@ -420,6 +427,10 @@ int tci_lint(const struct tc_policy *policy, const struct tci_lint_options *opti
     }
     lint.tool = NULL;
     tci_lint_agents(&lint);
+    if (!tci_lint_may_compare(&lint, 0))
+        tci_lint_add(&lint, TCI_FINDING_TOO_MANY_RULES, (struct tci_pos){ 1, 1 },
+                     "grant directories, not every file in them",
+                     "the policy has so many rules that lint did not compare all of them");
     return tci_findings_sort(findings, reterr);
 }
 

@@ -8,18 +8,14 @@
 
 #include "policy/cage_paths.h"
 
-/* Of rules, over all tools: time stays bounded. No policy that a person wrote comes near. */
-enum { compared_max = 2000000 };
-
 static void lint_dropped_hidden(struct tci_lint *lint)
 {
     const struct tci_filesystem *had = &lint->policy->defaults->filesystem;
     const struct tci_filesystem *has = &lint->tool->settings.filesystem;
-    for (size_t i = 0; i < had->count && lint->compared < compared_max; i++) {
+    for (size_t i = 0; i < had->count && tci_lint_may_compare(lint, has->count); i++) {
         const struct tci_path_rule *hidden = &had->rules[i], *now;
         if (hidden->access != TCI_ACCESS_HIDDEN)
             continue;
-        lint->compared += has->count;
         now = tci_path_rule_find(has, hidden->cage);
         if (now && now->access != TCI_ACCESS_HIDDEN)
             tci_lint_add(lint, TCI_FINDING_DROPPED_DEFAULT,
@@ -41,9 +37,8 @@ static void lint_dropped_deny(struct tci_lint *lint)
 {
     const struct tci_network *had = &lint->policy->defaults->network;
     const struct tci_network *has = &lint->tool->settings.network;
-    for (size_t i = 0; i < had->count && lint->compared < compared_max; i++) {
+    for (size_t i = 0; i < had->count && tci_lint_may_compare(lint, has->count); i++) {
         char text[TCI_RULE_TEXT_MAX];
-        lint->compared += has->count;
         if (had->rules[i].rule.deny && !has_deny(has, &had->rules[i].rule))
             tci_lint_add(lint, TCI_FINDING_DROPPED_DEFAULT,
                          lint->tool->settings.pos[TCI_KEY_NETWORK],

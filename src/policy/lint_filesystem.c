@@ -139,10 +139,13 @@ static bool has_components(const char *path, const char *wanted)
 
 static bool is_secret(const char *path)
 {
+    bool dotted = strstr(path, "/.") != NULL; /* most paths have no name that begins so */
     const char *name = strrchr(path, '/') + 1;
     if (is_harmless(name))
         return false;
     for (size_t i = 0; i < tci_array_size(known); i++) {
+        if (known[i].kind <= KIND_MAYBE && known[i].path[0] == '.' && !dotted)
+            continue;
         const char *text = known[i].path;
         enum kind kind = known[i].kind;
         if ((kind <= KIND_MAYBE && has_components(path, text)) ||
@@ -188,11 +191,11 @@ static void report_secrets(struct tci_lint *lint, const struct tci_path_rule *ru
                  secrets->list, rest);
 }
 
-/* Is there a directory to look into? */
-static bool is_directory(const struct tci_lint *lint, const char *path)
+/* Is there something on this host that can be looked at, or into? */
+static bool is_there(const struct tci_lint *lint, const char *path)
 {
     struct stat st;
-    return lint->options->look_at_files && tci_sys.lstat(path, &st) == 0 && !S_ISREG(st.st_mode);
+    return lint->options->look_at_files && tci_sys.lstat(path, &st) == 0;
 }
 
 /* Notes the secret if it is there. Apart from find_name(), for the size of its buffer. */
@@ -226,10 +229,9 @@ static void find_name(const struct tci_lint *lint, const struct tci_filesystem *
 }
 
 static void lint_secrets(struct tci_lint *lint, const struct tci_filesystem *fs,
-                         const struct tci_path_rule *rule)
+                         const struct tci_path_rule *rule, bool look)
 {
     struct secrets secrets = { 0 };
-    bool look = is_directory(lint, rule->host);
     if (is_secret(rule->host)) {
         if (shows(fs, rule, rule->host))
             tci_lint_add(lint, TCI_FINDING_SECRET_READABLE, rule->pos, "do not grant it",
@@ -304,22 +306,24 @@ static void lint_system(struct tci_lint *lint, const struct tci_path_rule *rule)
     }
 }
 
-/* Rules are compared in pairs, and each pair with all rules. A policy that a person wrote has few;
- * somebody who wants lint to run for hours gets no more than this many per tool. */
-static bool may_compare(struct tci_lint *lint)
-{
-    enum { pairs_max = 2000 };
-    return lint->pairs++ < pairs_max;
-}
-
 /* One path in both lists; or one directory of the host at two places of the cage, so that what
  * was granted for reading can be written at the other place. */
+static void report_both(struct tci_lint *lint, const struct tci_path_rule *rule,
+                        const struct tci_path_rule *other)
+{
+    char buffer[2 * TCI_PATH_MAX + 1];
+    tci_lint_add(lint, TCI_FINDING_READABLE_AND_WRITABLE, rule->pos, "grant it at one place only",
+                 "\"%.150s\" is readable as \"%.150s\" and writable as \"%.150s\"", other->host,
+                 other->cage, cage_path(rule, other->host, buffer));
+}
+
 static void lint_both(struct tci_lint *lint, const struct tci_filesystem *fs,
                       const struct tci_path_rule *rule)
 {
-    for (size_t i = 0; rule->access == TCI_ACCESS_WRITABLE && i < fs->count; i++) {
+    if (rule->access != TCI_ACCESS_WRITABLE || !tci_lint_may_compare(lint, fs->count))
+        return;
+    for (size_t i = 0; i < fs->count; i++) {
         const struct tci_path_rule *other = &fs->rules[i];
-        char buffer[2 * TCI_PATH_MAX + 1];
         if (other->access != TCI_ACCESS_READABLE)
             continue;
         if (strcmp(other->cage, rule->cage) == 0)
@@ -327,12 +331,9 @@ static void lint_both(struct tci_lint *lint, const struct tci_filesystem *fs,
                          "keep it in one list; writable includes readable",
                          "\"%.300s\" is both readable and writable; it will be only readable",
                          rule->cage);
-        else if (tci_path_is_within(other->host, rule->host) && may_compare(lint) &&
-                 shows(fs, rule, other->host))
-            tci_lint_add(lint, TCI_FINDING_READABLE_AND_WRITABLE, rule->pos,
-                         "grant it at one place only",
-                         "\"%.150s\" is readable as \"%.150s\" and writable as \"%.150s\"",
-                         other->host, other->cage, cage_path(rule, other->host, buffer));
+        else if (tci_path_is_within(other->host, rule->host) &&
+                 tci_lint_may_compare(lint, fs->count) && shows(fs, rule, other->host))
+            report_both(lint, rule, other);
     }
 }
 
@@ -384,28 +385,35 @@ void tci_lint_not_expanded(struct tci_lint *lint, const char *given, struct tci_
 }
 
 /* What is hidden at one place of the cage must not show at another: the author took it for hidden. */
+static void lint_hidden_source(struct tci_lint *lint, const struct tci_filesystem *fs,
+                               const struct tci_path_rule *hidden, const struct tci_path_rule *rule)
+{
+    char path[2 * TCI_PATH_MAX + 1], buffer[2 * TCI_PATH_MAX + 1];
+    size_t below = is_root(rule->cage) ? 0 : strlen(rule->cage);
+    if (!tci_lint_may_compare(lint, fs->count))
+        return;
+    (void)snprintf(path, sizeof path, "%s%s", is_root(rule->host) ? "" : rule->host,
+                   hidden->cage + below);
+    for (size_t i = 0; i < fs->count; i++) {
+        const struct tci_path_rule *other = &fs->rules[i];
+        if (other == rule || !other->host || !tci_path_is_within(path, other->host) ||
+            !tci_lint_may_compare(lint, fs->count) || !shows(fs, other, path))
+            continue;
+        tci_lint_add(lint, TCI_FINDING_SECRET_READABLE, other->pos,
+                     "hide it there too, or do not grant it twice",
+                     "\"%.150s\" is hidden as \"%.150s\", and shows as \"%.150s\"", path,
+                     hidden->cage, cage_path(other, path, buffer));
+    }
+}
+
 static void lint_hidden(struct tci_lint *lint, const struct tci_filesystem *fs,
                         const struct tci_path_rule *hidden)
 {
-    for (size_t i = 0; i < fs->count; i++) {
-        const struct tci_path_rule *rule = &fs->rules[i];
-        char path[2 * TCI_PATH_MAX + 1], buffer[2 * TCI_PATH_MAX + 1];
-        size_t below = is_root(rule->cage) ? 0 : strlen(rule->cage);
-        if (!rule->host || !tci_path_is_within(hidden->cage, rule->cage))
-            continue;
-        (void)snprintf(path, sizeof path, "%s%s", is_root(rule->host) ? "" : rule->host,
-                       hidden->cage + below);
-        for (size_t j = 0; j < fs->count; j++) {
-            const struct tci_path_rule *other = &fs->rules[j];
-            if (other == rule || !other->host || !tci_path_is_within(path, other->host) ||
-                !may_compare(lint) || !shows(fs, other, path))
-                continue;
-            tci_lint_add(lint, TCI_FINDING_SECRET_READABLE, other->pos,
-                         "hide it there too, or do not grant it twice",
-                         "\"%.150s\" is hidden as \"%.150s\", and shows as \"%.150s\"", path,
-                         hidden->cage, cage_path(other, path, buffer));
-        }
-    }
+    if (!tci_lint_may_compare(lint, fs->count))
+        return;
+    for (size_t i = 0; i < fs->count; i++)
+        if (fs->rules[i].host && tci_path_is_within(hidden->cage, fs->rules[i].cage))
+            lint_hidden_source(lint, fs, hidden, &fs->rules[i]);
 }
 
 /* On this host a link can be followed: what it leads to is what is granted. */
@@ -414,30 +422,32 @@ static void lint_link(struct tci_lint *lint, const struct tci_filesystem *fs,
 {
     char resolved[TCI_PATH_MAX + 1];
     struct tci_path_rule target = *rule;
-    if (!lint->options->look_at_files || !tci_sys.realpath(rule->host, resolved) ||
-        strcmp(resolved, rule->host) == 0)
+    if (!tci_sys.realpath(rule->host, resolved) || strcmp(resolved, rule->host) == 0)
         return;
     target.host = resolved;
     lint_wide(lint, &target);
     lint_system(lint, &target);
-    lint_secrets(lint, fs, &target);
+    lint_secrets(lint, fs, &target, true);
     lint_policy_writable(lint, fs, &target);
 }
 
 static void lint_rule(struct tci_lint *lint, const struct tci_filesystem *fs,
                       const struct tci_path_rule *rule)
 {
+    bool there;
     tci_lint_not_expanded(lint, rule->as_given, rule->pos);
     if (!rule->host) {
         lint_hidden(lint, fs, rule);
         return;
     }
+    there = is_there(lint, rule->host);
     lint_wide(lint, rule);
     lint_system(lint, rule);
-    lint_secrets(lint, fs, rule);
+    lint_secrets(lint, fs, rule, there);
     lint_both(lint, fs, rule);
     lint_policy_writable(lint, fs, rule);
-    lint_link(lint, fs, rule);
+    if (there)
+        lint_link(lint, fs, rule);
 }
 
 /* A root directory is a grant like any other: all of it can be read. */
@@ -472,7 +482,6 @@ void tci_lint_filesystem(struct tci_lint *lint)
                                    : s->capabilities & TCI_CAP_FS_READ ? 1
                                                                        : 0];
 
-    lint->pairs = 0;
     /* Inherited paths are judged once, so without what this very tool mounts over them. */
     if (inherited)
         inherited_fs.count = own;

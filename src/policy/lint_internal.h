@@ -17,13 +17,16 @@ struct tci_lint {
     bool seen_paths[3];        /* as they are, for fs_read, for fs_write */
     bool seen_root[2];         /* writable, and read-only */
     const struct tci_network_entry *seen_rules;
-    size_t compared; /* rules, by tci_lint_dropped */
-    unsigned pairs;  /* of paths that were compared, for this tool */
+    size_t compared; /* rules, with each other */
 };
 
 /* Should the tool's value of this key be looked at? Built-in values are known to be good, and an
  * inherited one is looked at once and not once a tool. */
 bool tci_lint_wants(const struct tci_lint *lint, enum tci_key key);
+
+/* Rules are compared with each other. A policy that a person wrote has few; somebody who wants lint
+ * to run for hours gets no more than so many comparisons, and a note. True: `count` more are fine. */
+bool tci_lint_may_compare(struct tci_lint *lint, size_t count);
 
 void tci_lint_add(struct tci_lint *lint, enum tci_finding_id id, struct tci_pos pos,
                   const char *remedy, const char *format, ...) tci_printf_like(5, 6);

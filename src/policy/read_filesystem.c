@@ -186,20 +186,21 @@ static int read_entry(struct tci_reader *reader, const char *name, const struct 
     return r < 0 ? r : check_cage_path(reader, name, rule->cage, value->pos);
 }
 
-/* The same place twice: harmless when it is the same grant, an error when two things compete. */
-static int check_repeated(struct tci_reader *reader, const char *name, const struct path_list *list,
+/* The same place twice: harmless when it is the same grant, an error when two things compete.
+ * `seen` is a table of the places so far: lists are long where somebody wants us to be slow. */
+static int check_repeated(struct tci_reader *reader, const char *name, struct tci_node *seen,
                           const struct tci_path_rule *rule)
 {
+    struct tci_text cage = { rule->cage, strlen(rule->cage) };
+    const struct tci_entry *other = tci_table_find(seen, cage.data, cage.length);
     char remedy[64];
-    for (size_t i = 0; i < list->count; i++) {
-        const struct tci_path_rule *other = &list->rules[i];
-        if (!rule->cage || strcmp(other->cage, rule->cage) != 0)
-            continue;
-        (void)snprintf(remedy, sizeof remedy, "remove it here or at line %u", other->pos.line);
-        return tci_read_fail(reader, TCI_FINDING_DUPLICATE, rule->pos, remedy,
-                             "\"%s\" in %s names %s twice", name, reader->where, rule->cage);
-    }
-    return 0;
+    if (!other)
+        return tci_table_add(reader->arena, seen, cage, rule->pos, NULL)
+                   ? 0
+                   : tci_read_no_memory(reader);
+    (void)snprintf(remedy, sizeof remedy, "remove it here or at line %u", other->key_pos.line);
+    return tci_read_fail(reader, TCI_FINDING_DUPLICATE, rule->pos, remedy,
+                         "\"%s\" in %s names %s twice", name, reader->where, rule->cage);
 }
 
 /* "HOST:CAGE:ro" is how containers write a mount; without a suffix a mount is read-only. */
@@ -221,20 +222,22 @@ static int read_mount(struct tci_reader *reader, const char *name, const struct 
 static int read_list(struct tci_reader *reader, const char *name, const struct tci_node *value,
                      bool is_mount, struct path_list *list)
 {
+    struct tci_node *seen;
     int status = 0;
     if (tci_read_expect(reader, name, value, TCI_NODE_ARRAY, "a list of paths") < 0 ||
         tci_read_list_size(reader, name, value) < 0)
         return -1;
     list->count = 0;
     list->rules = tci_arena_new_array(reader->arena, value->array.count, struct tci_path_rule);
-    if (!list->rules)
+    seen = tci_node_new(reader->arena, TCI_NODE_TABLE, value->pos);
+    if (!list->rules || !seen)
         return tci_read_no_memory(reader);
     for (size_t i = 0; i < value->array.count; i++) {
         const struct tci_node *item = value->array.items[i];
         struct tci_path_rule rule = { .access = TCI_ACCESS_READABLE };
         int r = is_mount ? read_mount(reader, name, item, &rule)
                          : read_entry(reader, name, item, false, &rule);
-        if (r < 0 || check_repeated(reader, name, list, &rule) < 0)
+        if (r < 0 || check_repeated(reader, name, seen, &rule) < 0)
             status = -1;
         else
             list->rules[list->count++] = rule;
@@ -268,16 +271,24 @@ static int read_hidden(struct tci_reader *reader, const char *name, const struct
 /* One cage path granted from two different sources has no meaning that a person could see. */
 static int check_competing(struct tci_reader *reader, const struct tci_filesystem *fs)
 {
+    struct tci_node *sources = tci_node_new(reader->arena, TCI_NODE_TABLE, (struct tci_pos){ 0 });
+    if (!sources)
+        return tci_read_no_memory(reader);
     for (size_t i = 0; i < fs->count; i++) {
-        for (size_t j = 0; j < i; j++) {
-            const struct tci_path_rule *a = &fs->rules[j], *b = &fs->rules[i];
-            if (!a->host || !b->host || strcmp(a->cage, b->cage) != 0 ||
-                strcmp(a->host, b->host) == 0)
-                continue;
+        const struct tci_path_rule *rule = &fs->rules[i];
+        struct tci_text cage = { rule->cage, strlen(rule->cage) };
+        const struct tci_entry *other = tci_table_find(sources, cage.data, cage.length);
+        struct tci_node *source;
+        if (!rule->host || (other && tci_text_is(other->value->string, rule->host)))
+            continue;
+        if (other)
             return tci_read_fail(
-                reader, TCI_FINDING_CONFLICT, b->pos, "give each path in the cage one source",
-                "\"filesystem\" in %s: %s comes from two sources", reader->where, b->cage);
-        }
+                reader, TCI_FINDING_CONFLICT, rule->pos, "give each path in the cage one source",
+                "\"filesystem\" in %s: %s comes from two sources", reader->where, rule->cage);
+        source = tci_node_new(reader->arena, TCI_NODE_STRING, rule->pos);
+        if (!source || !tci_table_add(reader->arena, sources, cage, rule->pos, source))
+            return tci_read_no_memory(reader);
+        source->string = (struct tci_text){ rule->host, strlen(rule->host) };
     }
     return 0;
 }

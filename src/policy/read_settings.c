@@ -7,11 +7,12 @@
 #include <string.h>
 
 static const struct {
+    struct tci_text name;
     tci_read_function *read;
     size_t offset;
 } readers[] = {
 #define X(id, name, field, where, type, standard, doc)                                             \
-    { tci_read_##type, offsetof(struct tci_settings, field) },
+    { { name, sizeof(name) - 1 }, tci_read_##type, offsetof(struct tci_settings, field) },
 #include "policy/keys.def"
 #undef X
 };
@@ -22,7 +23,7 @@ static int find_key(struct tci_text name)
     if (tci_text_is(name, "isolation"))
         return TCI_KEY_BACKEND;
     for (int key = 0; key < TCI_KEY_COUNT; key++)
-        if (tci_text_is(name, tci_key_name((enum tci_key)key)))
+        if (tci_text_equal(name, readers[key].name))
             return key;
     return -1;
 }

@@ -889,7 +889,7 @@ static void test_many_nested_paths_are_compared_within_bounds(void **state)
     struct tci_findings *findings;
     (void)state;
     for (int list = 0; list < 2; list++) {
-        for (int i = 1; i <= 90; i++) {
+        for (int i = 1; i <= 400; i++) {
             used += (size_t)snprintf(text + used, sizeof text - used, "'/a");
             for (int j = 0; j < i; j++)
                 used += (size_t)snprintf(text + used, sizeof text - used, "/b");
@@ -900,7 +900,8 @@ static void test_many_nested_paths_are_compared_within_bounds(void **state)
     }
     findings = lint(text);
     assert_true(count_of(findings, TCI_FINDING_READABLE_AND_WRITABLE) > 0);
-    assert_true(count_of(findings, TCI_FINDING_READABLE_AND_WRITABLE) <= 2000);
+    assert_true(count_of(findings, TCI_FINDING_READABLE_AND_WRITABLE) <= 30000);
+    assert_int_equal(count_of(findings, TCI_FINDING_TOO_MANY_RULES), 1);
     tci_findings_free(findings);
 }
 
@@ -1628,15 +1629,222 @@ static void test_shell_code_runs_only_what_comes_from_the_call(void **state)
     CHECK(rows, SHELL_TEMPLATE);
 }
 
-static void test_tool_that_is_there_to_run_code_reads_it_from_standard_input(void **state)
+static void check_commands(const char *const *commands, size_t count, size_t expected)
 {
-    static const struct row rows[] = {
-        { "command = ['bash', '-s']", 0 },
-        { "command = ['python3', '-']", 0 },
-        { "command = ['node']", 0 },
+    for (size_t i = 0; i < count; i++) {
+        char lines[256];
+        struct row row = { lines, expected };
+        (void)snprintf(lines, sizeof lines, "command = [%s]", commands[i]);
+        check_rows(&row, 1, TCI_FINDING_SHELL_TEMPLATE);
+    }
+}
+
+/* Without a placeholder the call's arguments are JSON on stdin: {"a":"$(id)"} runs id. */
+static void test_interpreter_that_reads_its_program_from_stdin(void **state)
+{
+    static const char *const commands[] = {
+        "'bash'",
+        "'/bin/sh'",
+        "'sh', '-s'",
+        "'bash', '-'",
+        "'bash', '--'",
+        "'bash', '-eu'",
+        "'bash', '-o', 'pipefail'",
+        "'bash', '-s', 'argument'",
+        "'bash', '/dev/stdin'",
+        "'fish'",
+        "'python3'",
+        "'python3', '-'",
+        "'python3.11', '-u', '-'",
+        "'python3', '-X', 'dev'",
+        "'python3', '/proc/self/fd/0'",
+        "'node'",
+        "'node', '-'",
+        "'node', '-r', 'fs'",
+        "'node', '--require=fs'",
+        "'perl'",
+        "'perl', '-MExporter'",
+        "'ruby', '-rjson'",
+        "'php', '-d', 'a=b'",
+        "'pwsh', '-Command', '-'",
+        "'lua', '-'",
+        "'awk', '-f', '-'",
+        "'awk', '-f/dev/stdin', 'file'",
+        "'sed', '--file=-', 'file'",
+        "'make', '-f', '-'",
+        "'parallel'",
+        /* Behind others. */
+        "'env', 'bash'",
+        "'env', '-u', 'FOO', 'A=b', 'python3', '-'",
+        "'env', '-S', 'bash -s'",
+        "'timeout', '5', 'sh'",
+        "'nice', '-n', '5', 'node'",
+        "'busybox', 'sh'",
+        "'sudo', '-s'",
+        "'sudo', '-u', 'bob', 'sh'",
+        "'su', 'bob'",
+        "'su', 'bob', '-c', 'sh'",
+        "'chroot', '/srv/root'",
+        "'docker', 'exec', '-i', 'c', 'sh'",
+        "'kubectl', 'exec', '-i', 'p', '--', 'bash', '-s'",
+        /* What xargs reads becomes the code, the script or the program. */
+        "'xargs', '-0', 'sh', '-c'",
+        "'xargs', 'bash'",
+        "'xargs', 'env'",
+        "'xargs', '-I', '%', 'sh', '-c', 'ls %'",
+        "'xargs', '-I%', 'sh', '-c', 'ls %'",
     };
     (void)state;
-    CHECK(rows, SHELL_TEMPLATE);
+    check_commands(commands, tci_array_size(commands), 1);
+}
+
+static void test_json_on_stdin_that_is_data_is_left_alone(void **state)
+{
+    static const char *const commands[] = {
+        "'cat'",
+        "'jq', '.'",
+        "'bash', 'script.sh'",
+        "'bash', '-eu', '--', 'script.sh', '-s'",
+        "'bash', '-o', 'pipefail', 'script.sh'",
+        "'bash', '-', 'script.sh'",
+        "'bash', '--version'",
+        "'python3', '/srv/x.py'",
+        "'python3', '-u', '/srv/x.py', '-'",
+        "'python3', '-m', 'json.tool'",
+        "'python3', '-mjson.tool'",
+        "'python3', '-V'",
+        "'python3', '-c', 'import json,sys; json.load(sys.stdin)'",
+        "'python3', '-c', 'import sys', '-'",
+        "'node', '--version'",
+        "'node', '-r', 'fs', 'app.js'",
+        "'node', '-e', '0', '-'",
+        "'perl', '-ne', 'print'",
+        "'perl', '-MExporter', '-e', '1'",
+        "'ruby', '-rjson', 'x.rb'",
+        "'php', '-r', '1;'",
+        "'awk', 'NR == 1'",
+        "'awk', '-f', 'x.awk', '-'",
+        "'sed', 's/a/b/', '-'",
+        "'tar', '-xf', '-'",
+        "'make', '-f', 'x.mk'",
+        "'make'",
+        "'grep', 'python'",
+        "'man', 'bash'",
+        "'env', 'A=b', 'python3', 'x.py'",
+        "'timeout', '5', 'jq', '.'",
+        "'sudo', '-l'",
+        "'su', 'bob', '-c', 'ls'",
+        "'docker', 'pull', 'python'",
+        "'docker', 'exec', '-i', 'c', 'python3', 'x.py'",
+        "'xargs', 'ls', '--'",
+        "'xargs', 'sh', '-c', 'echo \"$1\"', '_'",
+        "'xargs', 'python3', 'x.py'",
+        "'xargs', '-I', '%', 'sh', '-c', 'echo \"$1\"', '_', '%'",
+    };
+    (void)state;
+    check_commands(commands, tci_array_size(commands), 0);
+}
+
+static void check_stdin_code(const char *const *codes, size_t count, size_t expected)
+{
+    for (size_t i = 0; i < count; i++) {
+        char lines[256];
+        struct row row = { lines, expected };
+        (void)snprintf(lines, sizeof lines, "command = ['sh', '-c', '''%s''']", codes[i]);
+        check_rows(&row, 1, TCI_FINDING_SHELL_TEMPLATE);
+    }
+}
+
+static void test_shell_code_that_runs_its_stdin(void **state)
+{
+    static const char *const codes[] = {
+        "sh",
+        "exec bash -s",
+        "cd /w && python3 -",
+        "bash 2>&1",
+        "bash > /tmp/log",
+        "bash </dev/stdin",
+        "if true; then sh; fi",
+        "( sh )",
+        "{{ sh; }}",
+        "true || sh",
+        "timeout 5 sh",
+        "cat | sh",
+        "jq -r .code | tr a b | python3 -",
+        "tee >(sh)",
+        "bash <(cat)",
+        ". /dev/stdin",
+        ". <(cat)",
+        "eval \"$(cat)\"",
+        "eval $(cat)",
+        "eval `cat`",
+        "eval \"$(</dev/stdin)\"",
+        "eval \"$(jq -r .code)\"",
+        "eval \"$(cat; true)\"",
+        "$(cat)",
+        "sh -c \"$(cat)\"",
+        "python3 -c \"$(cat)\"",
+        "bash <<< \"$(cat)\"",
+        "echo \"$(cat)\" | sh",
+        "x=$(cat); eval \"$x\"",
+        "x=\"$(cat)\"; sh -c \"$x\"",
+        "x=$(cat); $x",
+        "x=$(cat); y=$x; \"$y\"",
+        "read -r x; eval \"$x\"",
+        "while read -r x; do $x; done",
+        "for x in $(cat); do $x; done",
+        "set -- $(cat); \"$@\"",
+        "sh -c sh",
+        "sh -c \"eval \\\"\\$(cat)\\\"\"",
+        "xargs sh -c",
+        "xargs -I % sh -c \"ls %\"",
+    };
+    (void)state;
+    check_stdin_code(codes, tci_array_size(codes), 1);
+}
+
+static void test_shell_code_that_keeps_its_stdin_as_data(void **state)
+{
+    static const char *const codes[] = {
+        "",
+        "cat",
+        "jq . > /tmp/x",
+        "cd /srv && exec python3 x.py",
+        "python3 x.py 2>&1 | tee /tmp/log",
+        "bash < /srv/x.sh",
+        "bash <<< ls",
+        "cat | python3 x.py",
+        "python3 -c \"import sys\"",
+        "curl -s https://example.com/x | sh",
+        "eval \"$(ssh-agent -s)\"",
+        "d=$(dirname \"$0\"); exec \"$d/run\"",
+        "d=/srv/app; exec $d/bin/run",
+        "exec $HOME/bin/run",
+        "x=$(cat); echo \"$x\"",
+        "x=$(jq -r .name); grep -- \"$x\" file",
+        "x=$(cat); python3 x.py \"$x\"",
+        "read -r x; echo \"$x\" > \"/tmp/$x\"",
+        "while read -r x; do ls -- \"$x\"; done",
+        "if [ \"$(cat)\" = a ]; then ls; fi",
+        "x=$((1+2)); exit $((x+1))",
+        "command -v bash",
+        "which python3",
+        "sh -c \"cat\"",
+        "xargs ls --",
+        "xargs python3 x.py",
+        "echo bash",
+        "echo \"sh; sh\"",
+    };
+    (void)state;
+    check_stdin_code(codes, tci_array_size(codes), 0);
+}
+
+static void test_finding_names_the_interpreter_that_runs_its_stdin(void **state)
+{
+    (void)state;
+    check_message("[tool.t]\ncommand = ['env', '/bin/bash']\n", TCI_FINDING_SHELL_TEMPLATE,
+                  "JSON on stdin, become code for \"bash\"",
+                  "as an argument of its own behind the code or script");
 }
 
 static void test_finding_names_the_interpreter_and_points_at_the_code(void **state)
@@ -2328,7 +2536,11 @@ int main(void)
         cmocka_unit_test(test_shell_code_that_runs_its_arguments),
         cmocka_unit_test(test_shell_code_that_keeps_its_arguments_as_data),
         cmocka_unit_test(test_shell_code_runs_only_what_comes_from_the_call),
-        cmocka_unit_test(test_tool_that_is_there_to_run_code_reads_it_from_standard_input),
+        cmocka_unit_test(test_interpreter_that_reads_its_program_from_stdin),
+        cmocka_unit_test(test_json_on_stdin_that_is_data_is_left_alone),
+        cmocka_unit_test(test_shell_code_that_runs_its_stdin),
+        cmocka_unit_test(test_shell_code_that_keeps_its_stdin_as_data),
+        cmocka_unit_test(test_finding_names_the_interpreter_that_runs_its_stdin),
         cmocka_unit_test(test_finding_names_the_interpreter_and_points_at_the_code),
         cmocka_unit_test(test_text_that_can_be_taken_for_an_option),
         cmocka_unit_test(test_dashes_of_a_wrapper_protect_nothing),
