@@ -103,7 +103,7 @@ static void settle_files(int own)
 static void child_settle(const struct tci_probe_job *job, pid_t parent)
 {
     int limit_ms = job->limit_ms + BACKSTOP_MS;
-    struct itimerval backstop = { .it_value = { limit_ms / 1000, limit_ms % 1000 * 1000 } };
+    struct itimerval backstop = { .it_value = { limit_ms / 1000, limit_ms % 1000 * 1000L } };
     struct sigaction action = { .sa_handler = SIG_DFL };
     sigset_t none;
     (void)setpgid(0, 0);
@@ -177,8 +177,8 @@ static void accept_record(struct running *r, const struct tci_probe_record *reco
 {
     struct tci_host_feature *f;
     uint64_t bit;
-    if (record->id < 0 || record->id >= TCI_FEATURE_COUNT || record->state < TCI_FEATURE_UNKNOWN ||
-        record->state > TCI_FEATURE_YES)
+    if (!r->job || record->id < 0 || record->id >= TCI_FEATURE_COUNT ||
+        record->state < TCI_FEATURE_UNKNOWN || record->state > TCI_FEATURE_YES)
         return;
     bit = UINT64_C(1) << record->id;
     if (!(r->job->features & bit) || (r->seen & bit))

@@ -91,9 +91,7 @@ static void openat2(const struct tci_probe *p)
     struct open_how how = { .flags = O_PATH | O_CLOEXEC, .resolve = RESOLVE_BENEATH };
     int root = open("/", O_PATH | O_DIRECTORY | O_CLOEXEC);
     int fd = root < 0 ? -1 : (int)syscall(SYS_openat2, root, ".", &how, sizeof how);
-    if (fd < 0) {
-        refused(p, TCI_FEATURE_OPENAT2, errno, "use Linux 5.6 or newer");
-    } else if (syscall(SYS_openat2, fd, "..", &how, sizeof how) < 0 && errno != EXDEV) {
+    if (fd < 0 || (syscall(SYS_openat2, fd, "..", &how, sizeof how) < 0 && errno != EXDEV)) {
         refused(p, TCI_FEATURE_OPENAT2, errno, "use Linux 5.6 or newer");
     } else if (syscall(SYS_openat2, fd, "..", &how, sizeof how) >= 0) {
         tci_probe_no(p, TCI_FEATURE_OPENAT2, "use Linux 5.6 or newer", "a path left its directory");

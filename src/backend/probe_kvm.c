@@ -201,7 +201,7 @@ static int64_t watch(const struct tci_probe *p, struct machine *m)
 static int power_of_ten(int64_t factor)
 {
     int power = 10;
-    while (power < 10000 && power * 10 <= factor)
+    while (power < 10000 && power * INT64_C(10) <= factor)
         power *= 10;
     return power;
 }

@@ -120,9 +120,13 @@ void tci_probe_landlock(const struct tci_probe *p)
         return;
     }
     fd = open("/", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    if (fd >= 0 || errno != EACCES) {
-        both(p, TCI_FEATURE_UNKNOWN, NULL, "in force, but it did not refuse a directory",
-             fd >= 0 ? 0 : errno);
+    if (fd >= 0) {
+        (void)close(fd);
+        both(p, TCI_FEATURE_UNKNOWN, NULL, "in force, but it did not refuse a directory", 0);
+        return;
+    }
+    if (errno != EACCES) {
+        both(p, TCI_FEATURE_UNKNOWN, NULL, "in force, but it did not refuse a directory", errno);
         return;
     }
     tci_probe_yes(p, TCI_FEATURE_LANDLOCK, "ABI %d", abi);

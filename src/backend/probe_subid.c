@@ -50,7 +50,7 @@ static int find_range(const char *path, const char *user, uid_t uid, struct rang
 static bool map(const struct tci_probe *p, const char *program, pid_t pid, unsigned own,
                 const struct range *range)
 {
-    char path[TCI_PROGRAM_PATH_MAX], output[256], texts[3][24];
+    char path[TCI_PROGRAM_PATH_MAX], output[256], texts[3][24] = { "", "", "" };
     const char *argv[] = { program, texts[0], "0", texts[1], "1", "1", texts[2], "65536", NULL };
     struct tci_program_result r;
     (void)snprintf(texts[0], sizeof texts[0], "%d", (int)pid);
@@ -108,18 +108,18 @@ void tci_probe_subid(const struct tci_probe *p)
 {
     const enum tci_feature id = TCI_FEATURE_SUBID_RANGES;
     uid_t uid = geteuid();
-    const struct passwd *user;
-    struct range users, groups;
+    struct passwd entry, *user = NULL;
+    char texts[4096];
+    struct range users = { 0 }, groups = { 0 };
     const char *name;
     int problem;
     if (uid == 0) {
         tci_probe_yes(p, id, "not needed by root");
         return;
     }
-    errno = 0;
-    user = getpwuid(uid);
-    if (!user && tci_probe_is_shortage(errno))
-        tci_probe_refused(p, id, NULL, "the user's name", errno);
+    problem = getpwuid_r(uid, &entry, texts, sizeof texts, &user);
+    if (!user && tci_probe_is_shortage(problem))
+        tci_probe_refused(p, id, NULL, "the user's name", problem);
     name = user ? user->pw_name : "";
     if ((problem = find_range("/etc/subuid", name, uid, &users)))
         tci_probe_failed(p, id, REMEDY_RANGE, problem,

@@ -151,10 +151,13 @@ int cli_run_help(const struct cli_call *call)
  * like a success. */
 static int open_standard_streams(void)
 {
-    for (int fd = STDIN_FILENO; fd <= STDERR_FILENO; fd++)
-        if (fcntl(fd, F_GETFD) < 0 &&
-            open("/dev/null", fd == STDIN_FILENO ? O_WRONLY : O_RDONLY) != fd)
+    for (int fd = STDIN_FILENO; fd <= STDERR_FILENO; fd++) {
+        int opened = fd;
+        if (fcntl(fd, F_GETFD) < 0)
+            opened = open("/dev/null", fd == STDIN_FILENO ? O_WRONLY : O_RDONLY);
+        if (opened != fd)
             return -1;
+    }
     return 0;
 }
 

@@ -425,6 +425,7 @@ int tci_lint(const struct tc_policy *policy, const struct tci_lint_options *opti
         lint.tool = &policy->tools[i];
         lint_tool(&lint);
     }
+    tci_lint_command_end(&lint);
     lint.tool = NULL;
     tci_lint_agents(&lint);
     if (!tci_lint_may_compare(&lint, 0))

@@ -118,6 +118,9 @@ struct tci_code tci_lint_find_code(const struct tci_strings *command, size_t pro
 
 /* ---- standard input ------------------------------------------------------------------------- */
 
+/* How many programs are looked at where each may read all arguments behind it. */
+enum { runners_max = 16 };
+
 /* Does the runner at `at` take its program from standard input? */
 static bool runs_stdin(const struct tci_strings *command, size_t at,
                        const struct tci_runner *runner)
@@ -126,7 +129,7 @@ static bool runs_stdin(const struct tci_strings *command, size_t at,
                             tci_lint_is_program("su runuser script flock env",
                                                 command->items[at].text);
     struct tci_program_source source = { 0 };
-    for (size_t i = at + 1; i < command->count; i++) {
+    for (size_t i = at + 1; i < command->count && !source.settled; i++) {
         const char *argument = command->items[i].text;
         tci_lint_read_argument(runner, argument, &source);
         if (source.is_code && takes_shell_code && tci_lint_runs_stdin(argument))
@@ -182,45 +185,47 @@ static int complete_xargs(const struct tci_strings *command, size_t xargs, size_
     return 0;
 }
 
-/* Does xargs make code of its standard input? */
-static bool xargs_runs_stdin(const struct tci_strings *command, size_t xargs, size_t program,
-                             bool *ret_no_memory)
+/* Does xargs make code of its standard input? As tci_lint_find_stdin_code(). */
+static size_t find_behind_xargs(const struct tci_strings *command, size_t xargs, size_t program)
 {
     struct tci_strings whole;
     struct tci_code code;
     const char *name;
     bool runs;
-    if (complete_xargs(command, xargs, program, &whole) < 0) {
-        *ret_no_memory = true;
-        return false;
-    }
+    if (complete_xargs(command, xargs, program, &whole) < 0)
+        return SIZE_MAX;
     code = tci_lint_find_code(&whole, program, &name);
     runs = code.element < whole.count ||
            tci_lint_has_placeholder(whole.items[tci_lint_real_program(&whole)].text);
     free(whole.items);
-    return runs;
+    return runs ? program : command->count;
+}
+
+/* Some hand their input to a program that stands anywhere behind them. */
+static size_t find_elsewhere(const struct tci_strings *command, size_t program)
+{
+    const char *name = command->items[program].text;
+    unsigned runners = 0;
+    if (!tci_lint_is_program("ssh", name) &&
+        !(tci_lint_is_program("docker podman nerdctl kubectl oc", name) &&
+          has_element(command, "exec run")))
+        return command->count;
+    for (size_t i = program + 1; i < command->count && runners < runners_max; i++) {
+        const struct tci_runner *runner = tci_lint_find_runner(command->items[i].text);
+        if (runner && (runner->how & SCRIPT) && runs_stdin(command, i, runner))
+            return i;
+        runners += runner != NULL;
+    }
+    return command->count;
 }
 
 size_t tci_lint_find_stdin_code(const struct tci_strings *command, size_t program)
 {
-    const char *name = command->items[program].text;
-    const struct tci_runner *runner = tci_lint_find_runner(name);
-    bool no_memory = false;
+    const struct tci_runner *runner = tci_lint_find_runner(command->items[program].text);
     if ((runner && runs_stdin(command, program, runner)) || starts_shell(command, program))
         return program;
     for (size_t i = 0; i < program; i++)
         if (tci_lint_is_program("xargs", command->items[i].text))
-            return xargs_runs_stdin(command, i, program, &no_memory) ? program
-                   : no_memory                                       ? SIZE_MAX
-                                                                     : command->count;
-    /* These hand their input to a program that stands anywhere behind them. */
-    if (!tci_lint_is_program("docker podman nerdctl kubectl oc ssh", name) ||
-        !(tci_lint_is_program("ssh", name) || has_element(command, "exec run")))
-        return command->count;
-    for (size_t i = program + 1; i < command->count; i++) {
-        runner = tci_lint_find_runner(command->items[i].text);
-        if (runner && (runner->how & SCRIPT) && runs_stdin(command, i, runner))
-            return i;
-    }
-    return command->count;
+            return find_behind_xargs(command, i, program);
+    return find_elsewhere(command, program);
 }

@@ -171,20 +171,37 @@ static void lint_unused(struct tci_lint *lint, const struct tci_strings *command
                          json_object_iter_key(i));
 }
 
-static void lint_parameters(struct tci_lint *lint, const struct tci_strings *command,
-                            const struct tci_code *code, size_t program)
+/* The tool's schema, read. Tools often share one, and a file can give thousands of tools a large
+ * one: the last that was read is kept. NULL when out of memory: it was valid when it was loaded. */
+static const json_t *read_schema(struct tci_lint *lint)
 {
     const char *text = lint->tool->settings.parameters.json;
     struct tc_error error = { 0 };
-    json_t *schema = tci_json_read(text, strlen(text), &error);
+    if (lint->schema && strcmp(lint->schema_text, text) == 0)
+        return lint->schema;
+    json_decref(lint->schema);
+    lint->schema_text = text;
+    lint->schema = tci_json_read(text, strlen(text), &error);
+    if (!lint->schema)
+        lint->findings->no_memory = true;
+    return lint->schema;
+}
+
+static void lint_parameters(struct tci_lint *lint, const struct tci_strings *command,
+                            const struct tci_code *code, size_t program)
+{
+    const json_t *schema = read_schema(lint);
     json_t *properties = json_object_get(schema, "properties");
-    if (!schema) {
-        lint->findings->no_memory = true; /* it was valid when it was read */
+    if (!schema)
         return;
-    }
     lint_elements(lint, command, code, program, properties);
     lint_unused(lint, command, properties);
-    json_decref(schema);
+}
+
+void tci_lint_command_end(struct tci_lint *lint)
+{
+    json_decref(lint->schema);
+    lint->schema = NULL;
 }
 
 /* ---- the whole ------------------------------------------------------------------------------ */

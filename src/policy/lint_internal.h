@@ -17,6 +17,8 @@ struct tci_lint {
     bool seen_paths[3];        /* as they are, for fs_read, for fs_write */
     bool seen_root[2];         /* writable, and read-only */
     const struct tci_network_entry *seen_rules;
+    struct json_t *schema; /* the last one that tci_lint_command read, or NULL */
+    const char *schema_text;
     size_t compared; /* rules, with each other */
 };
 
@@ -39,6 +41,7 @@ void tci_lint_filesystem(struct tci_lint *lint);
 void tci_lint_network(struct tci_lint *lint);
 void tci_lint_limits(struct tci_lint *lint);
 void tci_lint_command(struct tci_lint *lint);
+void tci_lint_command_end(struct tci_lint *lint); /* frees what it kept */
 void tci_lint_clauses(struct tci_lint *lint);
 void tci_lint_agents(struct tci_lint *lint);
 

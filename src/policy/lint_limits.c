@@ -145,7 +145,7 @@ static size_t collect_failures(struct tci_lint *lint, struct failure failures[TC
 
 static void report_failures(struct tci_lint *lint)
 {
-    struct failure failures[TCI_CLAUSE_COUNT];
+    struct failure failures[TCI_CLAUSE_COUNT] = { 0 };
     const struct tci_tool *tool = lint->tool;
     size_t count = collect_failures(lint, failures);
 

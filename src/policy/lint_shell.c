@@ -17,7 +17,7 @@
 /* What the simple command at hand does with its operands. */
 enum head { HEAD_NONE, HEAD_PLAIN, HEAD_WRAPPER, HEAD_RUNNER, HEAD_EVAL };
 
-enum { shell_depth_max = 8, shell_word_max = 250 };
+enum { shell_depth_max = 8, shell_word_max = 250, shell_lookups_max = 100 };
 
 struct simple_command {
     enum head head;
@@ -42,6 +42,8 @@ struct shell {
     size_t code;                       /* its element; $0 is the one behind it */
     struct simple_command now, outer[shell_depth_max];
     unsigned depth;
+    unsigned lookups;  /* of variables: each reads the whole text */
+    bool unclosed;     /* there is no "))" any more */
     bool holds, reads; /* standard input is in variables: by "x=$(cat)", by "read" */
     char word[shell_word_max + 1];
     size_t length;
@@ -171,10 +173,12 @@ static bool is_from_call(const struct shell *shell, char parameter, bool whole_c
 }
 
 /* Does the code set this variable itself? Then it may hold an argument: `x=$1; $x`. */
-static bool is_set_here(const struct shell *shell, const char *name)
+static bool is_set_here(struct shell *shell, const char *name)
 {
     const char *code = shell->text;
     size_t length = strspn(name, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ_0123456789");
+    if (shell->lookups++ >= shell_lookups_max)
+        return true;
     for (const char *p = strchr(code, '='); p; p = strchr(p + 1, '='))
         if (length > 0 && (size_t)(p - code) >= length && memcmp(p - length, name, length) == 0)
             return true;
@@ -275,10 +279,11 @@ static bool close_command(struct shell *shell)
 /* What matters only to standard input; returns how many characters were taken. */
 static size_t stdin_character(struct shell *shell, const char *text, bool *ret_runs)
 {
-    const char *end = strncmp(text, "$((", 3) == 0 ? strstr(text, "))") : NULL;
-    if (end) {
+    if (!shell->unclosed && strncmp(text, "$((", 3) == 0) {
+        const char *end = strstr(text, "))");
+        shell->unclosed = !end;
         add_to_word(shell, '$');
-        return (size_t)(end + 2 - text);
+        return end ? (size_t)(end + 2 - text) : 1;
     }
     if (text[0] == '`') {
         if (shell->now.backquote) {

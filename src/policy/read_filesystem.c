@@ -183,7 +183,9 @@ static int read_entry(struct tci_reader *reader, const char *name, const struct 
         return -1;
     else
         r = read_entry_string(reader, name, value, rule);
-    return r < 0 ? r : check_cage_path(reader, name, rule->cage, value->pos);
+    if (r < 0 || !rule->cage)
+        return -1;
+    return check_cage_path(reader, name, rule->cage, value->pos);
 }
 
 /* The same place twice: harmless when it is the same grant, an error when two things compete.
