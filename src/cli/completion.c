@@ -23,7 +23,8 @@ static void bash_words(struct tci_buf *out, enum cli_completes completes)
 {
     switch (completes) {
     case CLI_COMPLETES_FILE:
-        tci_buf_string(out, "compopt -o filenames; COMPREPLY=($(compgen -f -- \"$cur\"))");
+        tci_buf_string(out,
+                       "compopt -o filenames; mapfile -t COMPREPLY < <(compgen -f -- \"$cur\")");
         return;
     case CLI_COMPLETES_TOOL:
         tci_buf_string(out, "COMPREPLY=($(compgen -W \"$(_toolcage_tools)\" -- \"$cur\"))");
@@ -242,7 +243,8 @@ static void fish_verb(struct tci_buf *out, const struct cli_verb *verb)
         if (option->letter)
             tci_buf_printf(out, " -s %c", option->letter);
         if (option->argument)
-            tci_buf_printf(out, " -r%s", fish_values(option->completes));
+            tci_buf_printf(out, option->completes == CLI_COMPLETES_FILE ? " -r%s" : " -x%s",
+                           fish_values(option->completes));
         tci_buf_string(out, " -d ");
         fish_text(out, option->help);
         tci_buf_char(out, '\n');

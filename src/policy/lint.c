@@ -442,6 +442,7 @@ int tc_policy_lint(const struct tc_policy *policy, char **ret_json, struct tc_er
     struct tci_lint_options options = { .now = 0 };
     char *text;
 
+    tci_error_clear(reterr);
     if (!findings)
         return tci_error_no_memory(reterr);
     if (tci_lint(policy, &options, findings, reterr) < 0)
