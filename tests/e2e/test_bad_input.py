@@ -337,13 +337,13 @@ HOSTILE = {
                                  thousand('"write"') + "]\n"),
     "variables": lambda: fill("[tool.t.env]\n", lambda n: f'A{n}="x"\n'),
     "placeholders": lambda: fill('[tool.t]\ncommand = ["ls",', lambda n: f'"{{a{n}}}",', "]\n"),
-    "one placeholder often": lambda: fill('[tool.t]\ncommand = ["sh","-c",', lambda n: '"{a}",', "]\n"),
+    "one placeholder often": lambda: fill('[tool.t]\ncommand = ["sh","-c",', lambda n: '"{a}",', "]\n", SIZE // 2),
     "programs": lambda: fill("[tool.t]\ncommands = [", lambda n: f'"p{n}",', "]\n"),
     "outputs": lambda: fill("[tool.t]\noutputs = [", lambda n: f'"/p{n}",', "]\n"),
     "a schema": lambda: fill("[tool.t.parameters.properties]\n", lambda n: f"a{n}={{}}\n", size=250_000) +
     '[tool.t]\ncommand = ["ls","{x}"]\n',
     "many schemas": lambda: fill("", lambda n: f"[tool.t{n}]\ncommand = [\"ls\",\"{{x}}\"]\nparameters = '{{\"properties\":{{" +
-                                 ",".join(f'"a{i}":{{}}' for i in range(300)) + "}}'\n"),
+                                 ",".join(f'"a{i}":{{}}' for i in range(300)) + "}}'\n", size=SIZE // 2),
     "comments": lambda: fill("version = 1\n", lambda n: "#\n"),
     "line ends": lambda: fill("version = 1\n", lambda n: "\r\n"),
     "one comment": lambda: "version = 1\n#" + "x" * (SIZE - 20),

@@ -363,6 +363,7 @@ static const char *nearest(const char *text)
 static void test_nearest_word_by_one_edit_of_each_kind(void **state)
 {
     static const char *const pairs[][2] = {
+        { "ipds", "pids" },        /* swapped, where two edits are too many */
         { "netwrok", "network" },  /* swapped */
         { "netwok", "network" },   /* missing */
         { "neetwork", "network" }, /* doubled */

@@ -315,6 +315,11 @@ static void grow_within_one_tick(void)
     fake.length = fake.claimed = 800;
 }
 
+static void grow_behind_the_end(void)
+{
+    fake.claimed = 800; /* after the end was seen, within one tick of the clock */
+}
+
 static void claim_nothing_new(void)
 {
     fake.length = 499; /* as if size and time had not been updated yet */
@@ -323,8 +328,9 @@ static void claim_nothing_new(void)
 /* At every read that happens, the one that sees the end included. */
 static void test_file_that_changes_between_reads_is_refused(void **state)
 {
-    static void (*const changes[])(void) = { grow, shrink, rewrite, grow_within_one_tick,
-                                             claim_nothing_new };
+    static void (*const changes[])(void) = {
+        grow, shrink, rewrite, grow_within_one_tick, grow_behind_the_end, claim_nothing_new
+    };
     (void)state;
     for (size_t i = 0; i < tci_array_size(changes); i++) {
         for (unsigned when = 0; when <= 5; when++) {

@@ -1316,19 +1316,42 @@ static void test_bad_grants_are_refused(void **state)
     }
 }
 
+/* Its grants would be counted on from the broken one's, past the end of their array. */
 static void test_agent_after_a_broken_one_starts_from_nothing(void **state)
 {
     static const char text[] = "[agent.broken]\n"
-                               "grants = [\"a\", \"b\", \"c\", \"d\", \"e\", 5]\n"
+                               "grants = [\"a\", 5]\n"
                                "[agent.sound]\n"
-                               "grants = [{ tool = \"x\" }, \"y\"]\n"
+                               "grants = [{ tool = \"x\", pids = 1 }]\n"
                                "[tool.t]\npids = 0\n";
     struct broken broken = load_broken(text, TCI_FORMAT_TOML);
     (void)state;
-    assert_finding(broken.findings->first, "TC-P012", 2, 36, text);
+    assert_finding(broken.findings->first, "TC-P012", 2, 16, text);
     assert_finding(broken.findings->first->next, "TC-P015", 6, 8, text);
-    assert_null(broken.findings->first->next->next);
+    if (broken.findings->first->next->next)
+        fail_msg("%s", broken.findings->first->next->next->message);
     tci_findings_free(broken.findings);
+}
+
+static void test_dump_keeps_all_of_a_grant(void **state)
+{
+    char *dump = dump_of("[agent.a]\ndescription = \"who\"\n"
+                         "grants = [\"plain\", { tool = \"full\", pids = 3, timeout = \"1.5s\",\n"
+                         "  network = false, filesystem = { readable = [\"/r\"] }, cpu = 0.5,\n"
+                         "  memory = \"1000kB\", max_calls = 0, expires = 2027-01-01 }]\n");
+    (void)state;
+    assert_string_equal(dump,
+                        "version = 1\n"
+                        "\n"
+                        "[agent.a]\n"
+                        "description = \"who\"\n"
+                        "grants = [\n"
+                        "    \"plain\",\n"
+                        "    { tool = \"full\", expires = \"2027-01-01T00:00:00Z\", max_calls = 0, "
+                        "network = \"none\", filesystem = { readable = [\"/r\"] }, "
+                        "timeout = \"1500ms\", memory = \"1MB\", cpu = 0.5, pids = 3 },\n"
+                        "]\n");
+    free(dump);
 }
 
 static void test_expiry_may_be_a_date_of_the_file_or_a_text(void **state)
@@ -1984,6 +2007,7 @@ int main(void)
         cmocka_unit_test(test_misspelt_name_is_not_blamed_on_the_tool_before),
         cmocka_unit_test(test_bad_grants_are_refused),
         cmocka_unit_test(test_agent_after_a_broken_one_starts_from_nothing),
+        cmocka_unit_test(test_dump_keeps_all_of_a_grant),
         cmocka_unit_test(test_expiry_may_be_a_date_of_the_file_or_a_text),
         cmocka_unit_test(test_errors_of_all_tables_are_reported_in_file_order),
         cmocka_unit_test(test_more_than_a_hundred_errors_are_counted_but_not_kept),
