@@ -181,6 +181,25 @@ json_t *tci_json_read(const char *text, size_t length, struct tc_error *reterr)
     return tc_take(value);
 }
 
+json_t *tci_json_read_canonical(struct tci_arena *arena, const char *text, struct tc_error *reterr)
+{
+    tc_cleanup(tci_buf_free) struct tci_buf out = TCI_BUF_INIT(canonical_max);
+    tc_cleanup(decref) json_t *value = NULL;
+    json_error_t error;
+
+    value = load(text, strlen(text), &error);
+    if (!value) {
+        bad_json(&error, reterr);
+        return NULL;
+    }
+    if (write_value(arena, &out, value) < 0 || tci_buf_check(&out, NULL) < 0 ||
+        strcmp(out.data, text) != 0) {
+        tci_error_no_memory(reterr);
+        return NULL;
+    }
+    return tc_take(value);
+}
+
 int tci_json_canonical(struct tci_arena *arena, const char *text, size_t length,
                        const char **ret_text, struct tc_error *reterr)
 {

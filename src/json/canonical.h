@@ -20,6 +20,11 @@ struct json_t;
 struct json_t *tci_json_read(const char *text, size_t length,
                              struct tc_error *reterr) tci_must_check;
 
+/* The same for text that is canonical already: it is read once, and what was read must give the same
+ * text again. The arena is for scratch. */
+struct json_t *tci_json_read_canonical(struct tci_arena *arena, const char *text,
+                                       struct tc_error *reterr) tci_must_check;
+
 /* Reads JSON text in the same way and writes its canonical form into the arena. Fails like it, and
  * with TOO_LARGE. */
 int tci_json_canonical(struct tci_arena *arena, const char *text, size_t length,

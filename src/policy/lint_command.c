@@ -181,7 +181,7 @@ static const json_t *read_schema(struct tci_lint *lint)
         return lint->schema;
     json_decref(lint->schema);
     lint->schema_text = text;
-    lint->schema = tci_json_read(text, strlen(text), &error);
+    lint->schema = tci_json_read_canonical(lint->findings->arena, text, &error);
     if (!lint->schema)
         lint->findings->no_memory = true;
     return lint->schema;

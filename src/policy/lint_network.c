@@ -77,9 +77,9 @@ static enum tci_address_class class_of_name(const struct tci_host *host)
     /* Without a dot it is completed by the resolver, with a domain of this network. */
     bool local = !wildcard && !dotted;
 
-    for (size_t i = 0; i < tci_array_size(domains); i++)
-        local |= domains[i].kind == KIND_LOCAL && (strcmp(host->name, domains[i].name) == 0 ||
-                                                   is_below(host->name, domains[i].name));
+    for (size_t i = 0; !local && i < tci_array_size(domains); i++)
+        local = domains[i].kind == KIND_LOCAL &&
+                (strcmp(host->name, domains[i].name) == 0 || is_below(host->name, domains[i].name));
     /* "*.com" covers such services too, but there are worse things to say about it. */
     if ((local || dotted) && is_metadata(host))
         return TCI_ADDRESS_METADATA;

@@ -65,7 +65,7 @@ static int read_http_host(struct tci_reader *reader, const char *name, const str
 static int read_list(struct tci_reader *reader, const char *name, const struct tci_node *value,
                      read_item *read, struct tci_network *network)
 {
-    size_t room = value->array.count * 2;
+    size_t room = value->array.count * (read == read_http_host ? 2 : 1);
     int status = 0;
 
     if (tci_read_list_size(reader, name, value) < 0)

@@ -661,9 +661,28 @@ static void test_random_values_have_a_fixpoint(void **state)
     }
 }
 
+static void test_canonical_text_is_read_and_other_text_is_refused(void **state)
+{
+    struct tci_arena *arena = tci_arena_new();
+    struct tc_error error = { 0 };
+    json_t *value;
+    (void)state;
+    assert_non_null(arena);
+    value = tci_json_read_canonical(arena, "{\"a\":[1,\"x\"],\"b\":null}", &error);
+    assert_non_null(value);
+    json_decref(value);
+    assert_null(tci_json_read_canonical(arena, "{\"b\":1,\"a\":2}", &error));
+    assert_int_equal(error.code, TC_ERROR_NO_MEMORY);
+    error = (struct tc_error){ 0 };
+    assert_null(tci_json_read_canonical(arena, "{", &error));
+    assert_int_equal(error.code, TC_ERROR_SYNTAX);
+    tci_arena_free(arena);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_canonical_text_is_read_and_other_text_is_refused),
         cmocka_unit_test(test_strings_are_escaped),
         cmocka_unit_test(test_bytes_that_are_not_utf8_become_replacement_characters),
         cmocka_unit_test(test_separators_between_nested_values),
