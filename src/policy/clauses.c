@@ -8,18 +8,7 @@ static const char *const names[] = {
 #undef X
 };
 
-static const char *const promises[] = {
-#define X(id, name, promise) promise,
-#include "policy/clauses.def"
-#undef X
-};
-
 const char *tci_clause_name(enum tci_clause clause)
 {
     return names[clause];
-}
-
-const char *tci_clause_promise(enum tci_clause clause)
-{
-    return promises[clause];
 }

@@ -20,6 +20,5 @@ typedef uint32_t tci_clauses;
 #define tci_clause_bit(clause) ((tci_clauses)1 << (clause))
 
 const char *tci_clause_name(enum tci_clause clause);
-const char *tci_clause_promise(enum tci_clause clause);
 
 #endif

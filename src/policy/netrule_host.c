@@ -207,6 +207,17 @@ static int refuse_colon(struct tci_span text, struct tci_netrule_problem *proble
                                        "e.g. \"api.example.com\"");
 }
 
+/* What has no bracket, colon, slash or star. */
+static int parse_v4_or_name(struct tci_span text, struct tci_host *ret,
+                            struct tci_netrule_problem *problem)
+{
+    if (!tci_address_parse_v4(text.at, text.length, &ret->address))
+        return tci_name_parse(text, 0, ret, problem);
+    ret->kind = TCI_HOST_ADDRESS;
+    ret->prefix = v4_bits;
+    return 0;
+}
+
 int tci_host_parse(const char *text, size_t length, struct tci_host *ret,
                    struct tci_netrule_problem *problem)
 {
@@ -224,12 +235,8 @@ int tci_host_parse(const char *text, size_t length, struct tci_host *ret,
         r = refuse_colon(span, problem);
     } else if (tci_span_has(span, '/')) {
         r = parse_v4_prefix(span, &host, problem);
-    } else if (tci_address_parse_v4(text, length, &host.address)) {
-        host.kind = TCI_HOST_ADDRESS;
-        host.prefix = v4_bits;
-        r = 0;
     } else {
-        r = tci_name_parse(span, 0, &host, problem);
+        r = parse_v4_or_name(span, &host, problem);
     }
     if (r == 0)
         *ret = host;
@@ -273,12 +280,8 @@ int tci_destination_parse(const char *text, size_t length, struct tci_host *ret,
         r = parse_v6_destination((struct tci_span){ text + 1, length - 2 }, &host, problem);
     } else if (tci_span_has(span, ':')) {
         r = parse_v6_destination(span, &host, problem);
-    } else if (tci_address_parse_v4(text, length, &host.address)) {
-        host.kind = TCI_HOST_ADDRESS;
-        host.prefix = v4_bits;
-        r = 0;
     } else {
-        r = tci_name_parse(span, 0, &host, problem);
+        r = parse_v4_or_name(span, &host, problem);
     }
     if (r == 0)
         *ret = host;

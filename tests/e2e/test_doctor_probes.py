@@ -23,7 +23,6 @@ NOBODY = ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups"]
 BACKENDS = ["process", "jail", "oci", "gvisor", "wasm", "microvm"]
 TIME_LIMIT = 3.0  # seconds, for a whole report
 
-pytestmark = pytest.mark.skipif(not PROBE.exists(), reason=f"{PROBE} is not built")
 # The sanitizers' own runtime needs /proc, threads and terabytes of address space.
 SANITIZED = PROBE.exists() and b"__asan_init" in PROBE.read_bytes()
 as_root = pytest.mark.skipif(os.geteuid() != 0, reason="needs root")

@@ -59,7 +59,8 @@ def test_try_shows_each_command_and_its_output(repo, build_dir, env):
     done = run([repo / "scripts" / "try"], env=env | {"BUILD": str(build_dir)})
     assert done.returncode == 0, done.stderr
     commands = [line.split("/src/")[1] for line in done.stdout.splitlines() if line.startswith("$ ")]
-    assert commands == ["toolcage lint examples/tools.toml", "toolcage explain --policy examples/tools.toml web_fetch"]
+    assert commands == ["toolcage lint --no-host examples/tools.toml", "toolcage lint examples/tools.toml",
+                        "toolcage explain --policy examples/tools.toml web_fetch"]
     explained = done.stdout.rpartition("web_fetch\n")[2]
     assert "api.example.com" in explained
 
