@@ -45,6 +45,19 @@ const char *tci_backend_name(size_t index)
     return index < tci_array_size(backends) ? backends[index] : NULL;
 }
 
+unsigned tci_settings_facts(const struct tci_settings *s)
+{
+    unsigned facts = TCI_FACT_NOTHING_WRITABLE;
+    for (size_t i = 0; i < s->filesystem.count; i++)
+        if (s->filesystem.rules[i].access == TCI_ACCESS_WRITABLE)
+            facts &= ~(unsigned)TCI_FACT_NOTHING_WRITABLE;
+    if (s->syscalls.profile == TCI_SYSCALLS_PURE && s->syscalls.allow.count == 0)
+        facts |= TCI_FACT_ALONE;
+    if (s->cpu % 1000 == 0)
+        facts |= TCI_FACT_WHOLE_CORES;
+    return facts;
+}
+
 const char *tci_fact_name(enum tci_fact fact)
 {
     switch (fact) {

@@ -13,6 +13,7 @@
 #include <stddef.h>
 #include "backend/host.h"
 #include "policy/clauses.h"
+#include "policy/model.h"
 
 enum { TCI_KEEPING_TEXT_MAX = 256 };
 
@@ -42,6 +43,7 @@ enum tci_fact {
     TCI_FACT_WHOLE_CORES = 4,      /* its share of processors is a whole number of them */
 };
 enum { TCI_FACT_COUNT = 3 };
+unsigned tci_settings_facts(const struct tci_settings *settings); /* bits of enum tci_fact */
 const char *tci_fact_name(enum tci_fact fact); /* "alone", "nothing_writable", "whole_cores" */
 
 enum tci_keeps { TCI_KEEPS_NO, TCI_KEEPS_IF, TCI_KEEPS_YES };

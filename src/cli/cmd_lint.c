@@ -69,21 +69,6 @@ static int report_failure(const struct tci_findings *findings, enum format forma
     return tc_error_exit_status(error->code);
 }
 
-/* What is known of a tool, for clauses that can be kept only for some. */
-static unsigned facts_of(const struct tci_tool *tool)
-{
-    const struct tci_settings *s = &tool->settings;
-    unsigned facts = TCI_FACT_NOTHING_WRITABLE;
-    for (size_t i = 0; i < s->filesystem.count; i++)
-        if (s->filesystem.rules[i].access == TCI_ACCESS_WRITABLE)
-            facts &= ~(unsigned)TCI_FACT_NOTHING_WRITABLE;
-    if (s->syscalls.profile == TCI_SYSCALLS_PURE && s->syscalls.allow.count == 0)
-        facts |= TCI_FACT_ALONE;
-    if (s->cpu % 1000 == 0)
-        facts |= TCI_FACT_WHOLE_CORES;
-    return facts;
-}
-
 /* The host is looked at for a backend when the first tool that uses it is met: linting somebody's
  * policy for the jail starts no container engine that happens to be in PATH. */
 struct host {
@@ -100,8 +85,8 @@ static bool host_can(void *context, const struct tci_tool *tool, enum tci_clause
         tci_host_report_init(&host->report);
     host->begun = true;
     tci_backend_probe(backend, &host->report);
-    return tci_backend_can_for(&host->report, backend, clause, facts_of(tool), ret_why,
-                               TCI_LINT_TEXT_MAX, ret_remedy, TCI_LINT_TEXT_MAX);
+    return tci_backend_can_for(&host->report, backend, clause, tci_settings_facts(&tool->settings),
+                               ret_why, TCI_LINT_TEXT_MAX, ret_remedy, TCI_LINT_TEXT_MAX);
 }
 
 static const char *home_directory(char buffer[TCI_PATH_MAX + 1])

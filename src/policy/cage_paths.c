@@ -10,7 +10,12 @@ static const struct tci_cage_path always[] = {
     { "/dev/full", TCI_ACCESS_WRITABLE, "" },    { "/dev/random", TCI_ACCESS_READABLE, "" },
     { "/dev/urandom", TCI_ACCESS_READABLE, "" }, { "/dev/fd", TCI_ACCESS_WRITABLE, "" },
     { "/dev/stdin", TCI_ACCESS_READABLE, "" },   { "/dev/stdout", TCI_ACCESS_WRITABLE, "" },
-    { "/dev/stderr", TCI_ACCESS_WRITABLE, "" },  { "/proc", TCI_ACCESS_READABLE, "" },
+    { "/dev/stderr", TCI_ACCESS_WRITABLE, "" },
+};
+
+/* Without a pid namespace, /proc would show every process of the host, with its environment. */
+static const struct tci_cage_path own_processes[] = {
+    { "/proc", TCI_ACCESS_READABLE, "" },
 };
 
 static const struct tci_cage_path scratch[] = {
@@ -44,6 +49,37 @@ static const struct tci_cage_path image_root = { "/", TCI_ACCESS_READABLE, "imag
 static const struct tci_cage_path rootfs_root = { "/", TCI_ACCESS_READABLE, "rootfs" };
 static const struct tci_cage_path open_root = { "/", TCI_ACCESS_WRITABLE, "container" };
 
+static const struct list {
+    const struct tci_cage_path *paths;
+    size_t count;
+} lists[] = {
+    { always, tci_array_size(always) },
+    { own_processes, tci_array_size(own_processes) },
+    { scratch, tci_array_size(scratch) },
+    { host_system, tci_array_size(host_system) },
+};
+
+static bool has_list(const struct tci_settings *s, const struct list *list)
+{
+    if (list->paths == own_processes)
+        return s->backend != TCI_BACKEND_PROCESS;
+    if (list->paths == scratch)
+        return s->filesystem.scratch > 0;
+    return list->paths != host_system || s->system;
+}
+
+const struct tci_cage_path *tci_cage_path_at(const struct tci_settings *s, size_t index)
+{
+    for (size_t i = 0; i < tci_array_size(lists); i++) {
+        if (!has_list(s, &lists[i]))
+            continue;
+        if (index < lists[i].count)
+            return &lists[i].paths[index];
+        index -= lists[i].count;
+    }
+    return NULL;
+}
+
 static const struct tci_cage_path *deeper(const struct tci_cage_path *table, size_t count,
                                           const char *path, const struct tci_cage_path *best)
 {
@@ -63,11 +99,9 @@ const struct tci_cage_path *tci_cage_path_find(const struct tci_settings *s, con
         best = &rootfs_root;
     else if (s->image)
         best = &image_root;
-    best = deeper(always, tci_array_size(always), path, best);
-    if (s->filesystem.scratch)
-        best = deeper(scratch, tci_array_size(scratch), path, best);
-    if (s->system)
-        best = deeper(host_system, tci_array_size(host_system), path, best);
+    for (size_t i = 0; i < tci_array_size(lists); i++)
+        if (has_list(s, &lists[i]))
+            best = deeper(lists[i].paths, lists[i].count, path, best);
     return best;
 }
 

@@ -16,6 +16,9 @@ struct tci_cage_path {
 const struct tci_cage_path *tci_cage_path_find(const struct tci_settings *settings,
                                                const char *path);
 
+/* All of them for this tool, one by one; NULL behind the last. */
+const struct tci_cage_path *tci_cage_path_at(const struct tci_settings *settings, size_t index);
+
 /* The rule of the policy that speaks about `path` (normal form): the most specific one, and at the
  * same path hidden beats readable beats writable. NULL when there is none. */
 const struct tci_path_rule *tci_path_rule_find(const struct tci_filesystem *fs, const char *path);

@@ -1,0 +1,110 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Owns: how files of root look inside a jail that root started. The command runs as a user who owns
+ * nothing on the host; granted paths are mounted through a user namespace in which root's files are
+ * that user's, so that they stay readable and writable as granted, and new files belong to root. All
+ * other owners stay who they are.
+ */
+#include "backend/native/native.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/mount.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+#include "base/fd.h"
+
+enum { stack_size = 16384, at_recursive = 0x8000 };
+
+/* In the child, which shares our memory and runs beside us: it may do nothing but wait. It is killed
+ * in this call, which therefore never returns and never touches our errno. */
+static int wait_for_end(void *end)
+{
+    char byte;
+    (void)syscall(SYS_read, *(int *)end, &byte, 1);
+    return 0;
+}
+
+int tci_native_write_map(int pid, const char *file, const char *text, struct tc_error *reterr)
+{
+    char path[64];
+    tc_cleanup(tci_closep) int fd = -1;
+    (void)snprintf(path, sizeof path, "/proc/%d/%s", pid, file);
+    fd = open(path, O_WRONLY | O_CLOEXEC);
+    if (fd < 0 || tci_write_all(fd, text, strlen(text)) < 0)
+        return tci_error_errno(reterr, errno, "writing %s of the cage's user namespace", file);
+    return 0;
+}
+
+static int map_and_open(int pid, struct tc_error *reterr)
+{
+    char map[96], path[64];
+    int fd;
+    (void)snprintf(map, sizeof map, "0 %u 1\n1 1 %u\n", TCI_JAIL_HOST_ID, TCI_JAIL_HOST_ID - 1);
+    if (tci_native_write_map(pid, "uid_map", map, reterr) < 0 ||
+        tci_native_write_map(pid, "gid_map", map, reterr) < 0)
+        return -1;
+    (void)snprintf(path, sizeof path, "/proc/%d/ns/user", pid);
+    fd = open(path, O_RDONLY | O_CLOEXEC);
+    return fd < 0 ? tci_error_errno(reterr, errno, "opening a user namespace") : fd;
+}
+
+int tci_native_idmap(struct tc_error *reterr)
+{
+    _Alignas(16) char stack[stack_size];
+    int ends[2], pid, fd;
+    sigset_t all, before;
+    if (tci_pipe(ends, 0) < 0)
+        return tci_error_errno(reterr, errno, "making a pipe");
+    (void)sigfillset(&all);
+    (void)pthread_sigmask(SIG_SETMASK, &all, &before);
+    pid = clone(wait_for_end, stack + stack_size, CLONE_VM | CLONE_NEWUSER, &ends[0]);
+    (void)pthread_sigmask(SIG_SETMASK, &before, NULL);
+    fd = pid < 0 ? tci_error_errno(reterr, errno, "making a user namespace")
+                 : map_and_open(pid, reterr);
+    if (pid > 0)
+        (void)kill(pid, SIGKILL);
+    (void)tci_close(ends[0]);
+    (void)tci_close(ends[1]);
+    if (pid > 0)
+        (void)waitpid(pid, NULL, __WALL);
+    return fd;
+}
+
+static int clone_mount(const struct tci_mount *m, int idmap)
+{
+    struct mount_attr attr = { .attr_set = m->attributes | (idmap >= 0 ? MOUNT_ATTR_IDMAP : 0),
+                               .propagation = 1 << 18, /* MS_PRIVATE */
+                               .userns_fd = idmap >= 0 ? (unsigned)idmap : 0U };
+    int fd = (int)syscall(SYS_open_tree, m->source, "",
+                          OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC | AT_EMPTY_PATH | at_recursive);
+    if (fd < 0)
+        return -errno;
+    if (syscall(SYS_mount_setattr, fd, "", AT_EMPTY_PATH | at_recursive, &attr, sizeof attr) < 0) {
+        int problem = errno;
+        (void)tci_close(fd);
+        return -problem;
+    }
+    return fd;
+}
+
+int tci_native_detach(const struct tc_plan *plan, const struct tci_mount *m,
+                      struct tc_error *reterr)
+{
+    int fd = clone_mount(m, plan->idmap_fd);
+    /* A file system that cannot do it may still be read by whom its modes let. */
+    if (fd == -EINVAL && !m->writable)
+        fd = clone_mount(m, -1);
+    if (fd >= 0)
+        return fd;
+    tci_error_errno(reterr, -fd, "mounting %.300s for another user than root", m->host);
+    if (fd == -EINVAL)
+        tci_error_remedy(reterr, "its file system has no idmapped mounts: start toolcage as an "
+                                 "ordinary user, or move the directory to ext4, xfs or btrfs");
+    return -1;
+}

@@ -1,0 +1,70 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Owns: system calls and the start of a program without a C library, for init*.c alone. */
+#ifndef TCI_BACKEND_NATIVE_INIT_CALLS_H
+#define TCI_BACKEND_NATIVE_INIT_CALLS_H
+
+#include <asm/unistd.h>
+
+#if defined(__x86_64__)
+
+static inline long call6(long number, long a, long b, long c, long d, long e, long f)
+{
+    long result;
+    register long r10 __asm__("r10") = d;
+    register long r8 __asm__("r8") = e;
+    register long r9 __asm__("r9") = f;
+    __asm__ volatile("syscall"
+                     : "=a"(result)
+                     : "a"(number), "D"(a), "S"(b), "d"(c), "r"(r10), "r"(r8), "r"(r9)
+                     : "rcx", "r11", "memory");
+    return result;
+}
+
+#define INIT_START                                                                                 \
+    __asm__(".globl _start\n"                                                                      \
+            ".type _start, @function\n"                                                            \
+            "_start:\n"                                                                            \
+            "    xor %ebp, %ebp\n"                                                                 \
+            "    mov %rsp, %rdi\n"                                                                 \
+            "    and $-16, %rsp\n"                                                                 \
+            "    call init_main\n"                                                                 \
+            "    hlt\n")
+
+#elif defined(__aarch64__)
+
+static inline long call6(long number, long a, long b, long c, long d, long e, long f)
+{
+    register long x8 __asm__("x8") = number;
+    register long x0 __asm__("x0") = a;
+    register long x1 __asm__("x1") = b;
+    register long x2 __asm__("x2") = c;
+    register long x3 __asm__("x3") = d;
+    register long x4 __asm__("x4") = e;
+    register long x5 __asm__("x5") = f;
+    __asm__ volatile("svc 0"
+                     : "+r"(x0)
+                     : "r"(x8), "r"(x1), "r"(x2), "r"(x3), "r"(x4), "r"(x5)
+                     : "memory", "cc");
+    return x0;
+}
+
+#define INIT_START                                                                                 \
+    __asm__(".globl _start\n"                                                                      \
+            ".type _start, %function\n"                                                            \
+            "_start:\n"                                                                            \
+            "    mov x29, #0\n"                                                                    \
+            "    mov x30, #0\n"                                                                    \
+            "    mov x0, sp\n"                                                                     \
+            "    bl init_main\n"                                                                   \
+            "    brk #0\n")
+
+#else
+#error "init has no system calls for this architecture"
+#endif
+
+#define CALL(name, a, b, c, d, e)                                                                  \
+    call6(__NR_##name, (long)(a), (long)(b), (long)(c), (long)(d), (long)(e), 0)
+#define CALL6(name, a, b, c, d, e, f)                                                              \
+    call6(__NR_##name, (long)(a), (long)(b), (long)(c), (long)(d), (long)(e), (long)(f))
+
+#endif

@@ -1,0 +1,131 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Owns: the command's process from fork to execve: a session of its own, limits, Landlock, no
+ * descriptor but 0, 1 and 2, and last the filter, under which nothing but execve is done.
+ */
+#include "backend/native/init.h"
+
+#include <asm/ioctls.h>
+#include <asm/signal.h>
+#include <linux/close_range.h>
+#include <linux/resource.h>
+#include <linux/seccomp.h>
+
+enum { path_max = 4096, signal_last = 64, program_failed = 127 };
+
+static _Noreturn void not_started(long result)
+{
+    struct tci_init_report r = { .end = TCI_INIT_NOT_STARTED, .status = (int32_t)-result };
+    report(&r);
+    leave(program_failed);
+}
+
+/* An ignored signal would stay ignored in the command: a host that ignores SIGPIPE or SIGCHLD must
+ * not make its tools behave oddly. */
+static void reset_signals(void)
+{
+    static const unsigned long none;
+    struct {
+        void *handler;
+        unsigned long flags;
+        void *restorer;
+        unsigned long mask;
+    } standard = { 0 };
+    for (int i = 1; i <= signal_last; i++)
+        (void)CALL(rt_sigaction, i, &standard, 0, sizeof none, 0);
+    (void)CALL(rt_sigprocmask, SIG_SETMASK, &none, 0, sizeof none, 0);
+}
+
+static void set_limits(const struct tci_init_config *config)
+{
+    for (uint32_t i = 0; i < config->limit_count; i++) {
+        const struct tci_init_limit *limit = &config->limits[i];
+        struct rlimit64 value = { limit->value, limit->value };
+        must(TCI_INIT_STEP_LIMITS, limit->resource,
+             CALL(prlimit64, 0, limit->resource, &value, 0, 0));
+    }
+    if (config->pinned)
+        must(TCI_INIT_STEP_PROCESSORS, 0,
+             CALL(sched_setaffinity, 0, sizeof config->processors, config->processors, 0, 0));
+}
+
+static const char *search_path(char **environment)
+{
+    for (char **e = environment; *e; e++)
+        if ((*e)[0] == 'P' && (*e)[1] == 'A' && (*e)[2] == 'T' && (*e)[3] == 'H' && (*e)[4] == '=')
+            return *e + 5;
+    return "";
+}
+
+static bool has_slash(const char *text)
+{
+    for (; *text; text++)
+        if (*text == '/')
+            return true;
+    return false;
+}
+
+/* "directory/name" into `buffer`; false when it does not fit. */
+static bool join(char *buffer, const char *directory, size_t length, const char *name)
+{
+    size_t n = 0;
+    if (length + 2 >= path_max)
+        return false;
+    for (; n < length; n++)
+        buffer[n] = directory[n];
+    buffer[n++] = '/';
+    for (; *name; name++) {
+        if (n + 1 >= path_max)
+            return false;
+        buffer[n++] = *name;
+    }
+    buffer[n] = '\0';
+    return true;
+}
+
+/* As a shell does it: the first that can be started; "not allowed" is remembered over "not there". */
+static long start_program(const struct init *init)
+{
+    static char path[path_max];
+    const char *from = search_path(init->environment);
+    long worst = -ENOENT;
+    if (has_slash(init->command[0]))
+        return CALL(execve, init->command[0], init->command, init->environment, 0, 0);
+    while (*from) {
+        size_t length = 0;
+        while (from[length] && from[length] != ':')
+            length++;
+        if (length && join(path, from, length, init->command[0])) {
+            long result = CALL(execve, path, init->command, init->environment, 0, 0);
+            if (result != -ENOENT && result != -ENOTDIR && result != -EACCES)
+                return result;
+            if (result == -EACCES)
+                worst = result;
+        }
+        from += length + (from[length] == ':');
+    }
+    return worst;
+}
+
+_Noreturn void become_command(const struct init *init)
+{
+    const struct tci_init_config *config = init->config;
+    /* The kernel only reads it. */
+    struct sock_fprog program = {
+        .len = (unsigned short)config->filter.count,
+        .filter = (struct sock_filter *)(uintptr_t)config_at(init, config->filter.offset),
+    };
+    reset_signals();
+    /* A session of its own: no terminal of the host is left to be talked to. Without a pid namespace
+     * it is a group, which the filter lets nobody leave, so that one signal ends it. */
+    must(TCI_INIT_STEP_GROUP, 0, CALL(setsid, 0, 0, 0, 0, 0));
+    if (init->has_terminal)
+        must(TCI_INIT_STEP_TERMINAL, 0, CALL(ioctl, 0, TIOCSCTTY, 0, 0, 0));
+    set_limits(config);
+    if (init->ruleset >= 0)
+        must(TCI_INIT_STEP_LANDLOCK, 0, CALL(landlock_restrict_self, init->ruleset, 0, 0, 0, 0));
+    /* The way to report stays open until the program starts, not a moment longer. */
+    must(TCI_INIT_STEP_DESCRIPTORS, 0, CALL(close_range, 3, ~0U, CLOSE_RANGE_CLOEXEC, 0, 0));
+    must(TCI_INIT_STEP_FILTER, 0, CALL(seccomp, SECCOMP_SET_MODE_FILTER, 0, &program, 0, 0));
+    not_started(start_program(init));
+}

@@ -1,0 +1,156 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Owns: what the files of the native backends (process, jail) share.
+ *
+ *   plan.c      settings -> struct tc_plan: what can be kept, refused or compiled, once
+ *   mounts.c    settings -> the list of mounts that make up a jail's root
+ *   rules.c     settings -> Landlock rules
+ *   programs.c  `commands` -> files that may be started
+ *   limits.c    settings -> control group limits and rlimits
+ *   config.c    all of that -> the sealed file that init reads
+ *   spawn.c     the child between clone and execve of init
+ *   run.c       one cage from start to end
+ */
+#ifndef TCI_BACKEND_NATIVE_NATIVE_H
+#define TCI_BACKEND_NATIVE_NATIVE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include "backend/backend.h"
+#include "backend/native/cgroup.h"
+#include "backend/native/filter.h"
+#include "backend/native/init_abi.h"
+#include "base/arena.h"
+
+/* The user on the host as whom a jail's command runs when root started it: outside of every range
+ * that distributions hand out (system users, subuid, systemd's containers). */
+#define TCI_JAIL_HOST_ID 2000000000U
+
+struct tci_mount {
+    enum tci_init_mount_kind kind;
+    uint32_t flags;
+    const char *target; /* without the leading slash */
+    const char *text;
+    size_t text_length;
+    uint64_t attributes, device, inode;
+    const char
+        *host;     /* BIND and HANDED: for messages and cage_to_host; NULL: nothing of the host */
+    bool writable; /* granted for writing */
+    int source;    /* HANDED: O_PATH handle; -1 */
+};
+
+struct tci_mounts_list {
+    struct tci_mount *items;
+    size_t count, capacity;
+};
+
+struct tci_rule {
+    const char *path;
+    uint64_t rights;
+    uint32_t flags;
+    uint64_t device, inode;
+};
+
+struct tci_rules_list {
+    struct tci_rule *items;
+    size_t count, capacity;
+    uint64_t handled_fs, handled_net, scoped;
+    uint32_t attr_size; /* 0: no Landlock */
+};
+
+/* Programs that `commands` lists, as files of the cage. */
+struct tci_programs {
+    bool any;
+    const char **paths; /* in the cage, links followed: the files themselves, loaders included */
+    size_t count, capacity;
+    const char **libraries; /* directories of shared libraries, in the cage */
+    size_t library_count;
+};
+
+/* Where a cage looks for programs. */
+extern const char tci_native_search_path[];
+
+struct tc_plan {
+    struct tci_arena *arena;
+    const struct tc_backend *backend;
+    struct tc_spec spec;
+    bool is_jail, is_root; /* is_root: started by the host's root */
+    int landlock_abi;      /* 0: none */
+    struct tci_cgroups *cgroups;
+    bool use_cgroup;
+    struct tci_cgroup_limits cgroup_limits;
+    struct tci_mounts_list mounts;
+    struct tci_rules_list rules;
+    struct tci_programs programs;
+    struct tci_init_limit limits[TCI_INIT_LIMITS_MAX];
+    uint32_t limit_count;
+    bool pinned;
+    uint64_t processors[TCI_INIT_CPU_WORDS];
+    bool watch_cpu;        /* cpu_time is counted by looking at the group */
+    bool watch_disk;       /* bytes written to granted paths are counted by looking */
+    const char *directory; /* where the command starts */
+    const char **environment;
+    struct tci_filter filter;
+    char layers[TCI_LAYERS_MAX];
+    int init_fd, config_fd, owner_fd, idmap_fd; /* -1: none */
+};
+
+/* plan.c */
+int tci_native_plan(const struct tc_backend *backend, const struct tc_spec *spec,
+                    struct tc_plan **ret, struct tc_error *reterr);
+void tci_native_plan_free(struct tc_plan *plan);
+
+/* mounts.c: fills plan->mounts. */
+int tci_native_mounts(struct tc_plan *plan, struct tc_error *reterr);
+/* The path of the host behind a path of the jail, in `buffer`; NULL: it is not from the host. */
+const char *tci_native_host_path(const struct tc_plan *plan, const char *cage, char *buffer,
+                                 size_t size);
+/* A file or directory from which code may run, laid over itself where its mount says noexec. */
+int tci_native_mount_program(struct tc_plan *plan, const char *cage, const char *host, bool is_file,
+                             struct tc_error *reterr);
+/* grants.c: opens the host's side of a grant; a negative errno. No link may be followed at a place
+ * that the policy lets a tool write to: an earlier call could have put it there. */
+int tci_native_open_grant(const struct tc_plan *plan, const char *host);
+int tci_native_identify(int fd, uint64_t *ret_device, uint64_t *ret_inode, bool *ret_is_directory);
+
+/* programs.c: fills plan->programs. */
+int tci_native_programs(struct tc_plan *plan, struct tc_error *reterr);
+/* rules.c: fills plan->rules. */
+int tci_native_rules(struct tc_plan *plan, struct tc_error *reterr);
+/* limits.c: fills cgroup_limits, limits, processors, watch_*. */
+int tci_native_limits(struct tc_plan *plan, struct tc_error *reterr);
+/* environment.c */
+int tci_native_environment(struct tc_plan *plan, struct tc_error *reterr);
+/* config.c: fills config_fd. */
+int tci_native_config(struct tc_plan *plan, struct tc_error *reterr);
+/* idmap.c: a user namespace through which files of root appear as the jail's user; or -1. */
+int tci_native_idmap(struct tc_error *reterr);
+int tci_native_write_map(int pid, const char *file, const char *text, struct tc_error *reterr);
+/* A HANDED mount, detached, with its attributes; or -1. */
+int tci_native_detach(const struct tc_plan *plan, const struct tci_mount *m,
+                      struct tc_error *reterr);
+/* blob.c: init, as an executable file of memory. */
+int tci_native_init_fd(struct tc_error *reterr);
+
+/* ---- one cage --------------------------------------------------------------------------------- */
+
+/* What the child between clone and execve needs; shared memory. */
+struct tci_spawn {
+    const struct tc_plan *plan;
+    const struct tci_cgroup *cgroup; /* or NULL */
+    const char *const *argv;         /* init's, with its flags first */
+    int in, out, err, report, go;
+    const int *mounts; /* detached, for HANDED */
+    size_t mount_count;
+    int failed_step, failed_errno; /* written by the child */
+    int pid, pidfd;                /* results */
+};
+int tci_native_spawn(struct tci_spawn *spawn, struct tc_error *reterr);
+
+/* disk.c: bytes that the tree with this root process has written so far, as far as can be seen. */
+struct tci_disk_watch;
+struct tci_disk_watch *tci_disk_watch_new(void);
+void tci_disk_watch_free(struct tci_disk_watch *watch);
+uint64_t tci_disk_watch_look(struct tci_disk_watch *watch, int root_pid);
+
+#endif

@@ -1,0 +1,229 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Owns: from a spec to a plan. Refuses first: every clause that the spec asks for is held against
+ * ready.def with what this host has. The costly probes of `toolcage doctor` are not run for that:
+ * what is cheap to ask is asked (Landlock, control groups), and what building the cage itself would
+ * find out (namespaces, mounts, filter) counts as there, because without it the cage is not built.
+ */
+#include "backend/native/run.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+#include "backend/host.h"
+#include "backend/ready.h"
+#include "base/fd.h"
+
+/* ---- what this host has ---------------------------------------------------------------------- */
+
+static int landlock_abi(void)
+{
+    long abi = syscall(SYS_landlock_create_ruleset, NULL, 0, 1 /* VERSION */);
+    return abi < 0 ? 0 : (int)abi;
+}
+
+static void answer(struct tci_host_report *report, enum tci_feature id, bool has,
+                   const char *detail, const char *remedy)
+{
+    struct tci_host_feature *f = &report->features[id];
+    report->asked |= UINT64_C(1) << id;
+    f->state = has ? TCI_FEATURE_YES : TCI_FEATURE_NO;
+    (void)snprintf(f->detail, sizeof f->detail, "%s", detail);
+    (void)snprintf(f->remedy, sizeof f->remedy, "%s", has ? "" : remedy);
+}
+
+/* Since the release that has this call, RLIMIT_NPROC counts per user namespace. Where a filter hides
+ * the call we do not know, and that counts as no. */
+static bool has_process_limit(void)
+{
+    return syscall(SYS_quotactl_fd, -1, 0, 0, NULL) < 0 && errno != ENOSYS && errno != EPERM;
+}
+
+static void look_at_host(const struct tc_plan *plan, struct tci_host_report *report)
+{
+    static const enum tci_feature built[] = {
+        TCI_FEATURE_USER_NAMESPACES, TCI_FEATURE_MOUNT_NAMESPACE, TCI_FEATURE_PID_NAMESPACE,
+        TCI_FEATURE_NET_NAMESPACE,   TCI_FEATURE_IPC_NAMESPACE,   TCI_FEATURE_UTS_NAMESPACE,
+        TCI_FEATURE_MOUNT_API,       TCI_FEATURE_MOUNT_SETATTR,   TCI_FEATURE_PIVOT_ROOT,
+        TCI_FEATURE_TMPFS_SIZE,      TCI_FEATURE_SECCOMP_FILTER,  TCI_FEATURE_PIDFD,
+    };
+    static const struct {
+        enum tci_feature feature;
+        unsigned bit;
+    } groups[] = {
+        { TCI_FEATURE_CGROUP_MEMORY, TCI_CGROUP_HAS_MEMORY },
+        { TCI_FEATURE_CGROUP_PIDS, TCI_CGROUP_HAS_PIDS },
+        { TCI_FEATURE_CGROUP_CPU, TCI_CGROUP_HAS_CPU },
+        { TCI_FEATURE_CGROUP_CPU_USAGE, TCI_CGROUP_HAS_CPU_USAGE },
+    };
+    const unsigned has = tci_cgroups_has(plan->cgroups);
+    tci_host_report_init(report);
+    for (size_t i = 0; i < tci_array_size(built); i++)
+        answer(report, built[i], true, "shown by building the cage", "");
+    answer(report, TCI_FEATURE_LANDLOCK, plan->landlock_abi >= 1, "no Landlock",
+           "use a kernel with CONFIG_SECURITY_LANDLOCK, and \"landlock\" in its lsm= list");
+    answer(report, TCI_FEATURE_LANDLOCK_TRUNCATE, plan->landlock_abi >= 3, "no Landlock 3",
+           "use Linux 6.2 or newer");
+    answer(report, TCI_FEATURE_USERNS_PROCESS_LIMIT, has_process_limit(), "not per user namespace",
+           "use Linux 5.14 or newer, or give toolcage a control group");
+    for (size_t i = 0; i < tci_array_size(groups); i++)
+        answer(report, groups[i].feature, has & groups[i].bit, "no control group is writable here",
+               "\"toolcage doctor\" says how to get one");
+}
+
+/* ---- refusing ---------------------------------------------------------------------------------- */
+
+static int refuse_network(const struct tc_spec *spec, struct tc_error *reterr)
+{
+    if (spec->settings->network.mode == TCI_NETWORK_NONE ||
+        spec->settings->network.mode == TCI_NETWORK_HOST)
+        return 0;
+    tci_error_set(reterr, TC_ERROR_UNSUPPORTED,
+                  "this version has no gate: it cannot keep network rules");
+    tci_error_remedy(reterr, "set network = \"none\"");
+    return -1;
+}
+
+static int check_clauses(const struct tc_plan *plan, struct tc_error *reterr)
+{
+    struct tci_host_report report;
+    const unsigned facts = tci_settings_facts(plan->spec.settings);
+    char why[TCI_KEEPING_TEXT_MAX], remedy[TCI_KEEPING_TEXT_MAX];
+    if (refuse_network(&plan->spec, reterr) < 0)
+        return -1;
+    look_at_host(plan, &report);
+    for (int clause = 0; clause < TCI_CLAUSE_COUNT; clause++) {
+        if (!(plan->spec.clauses & tci_clause_bit(clause)) ||
+            tci_backend_can_for(&report, plan->backend->name, (enum tci_clause)clause, facts, why,
+                                sizeof why, remedy, sizeof remedy))
+            continue;
+        tci_error_set(reterr, TC_ERROR_UNSUPPORTED, "%s cannot keep %s here: %s",
+                      plan->backend->name, tci_clause_name((enum tci_clause)clause), why);
+        tci_error_remedy(reterr, "%s", remedy);
+        return -1;
+    }
+    return 0;
+}
+
+/* ---- compiling --------------------------------------------------------------------------------- */
+
+/* Root of the host, and not of a user namespace in which somebody else is the real one. */
+static bool is_host_root(void)
+{
+    char map[64] = "";
+    tc_cleanup(tci_closep) int fd = -1;
+    if (geteuid() != 0)
+        return false;
+    fd = open("/proc/self/uid_map", O_RDONLY | O_CLOEXEC);
+    if (fd < 0 || read(fd, map, sizeof map - 1) <= 0)
+        return true; /* not known: then the careful way */
+    return strstr(map, "4294967295") != NULL;
+}
+
+static unsigned filter_flags(const struct tc_plan *plan)
+{
+    const struct tci_settings *s = plan->spec.settings;
+    const bool host_network = s->network.mode == TCI_NETWORK_HOST;
+    unsigned flags = (plan->pinned ? TCI_FILTER_KEEP_CPUS : 0) |
+                     (s->commands.any ? 0 : TCI_FILTER_NO_MEMFD) |
+                     (host_network ? TCI_FILTER_HOST_NETWORK : 0);
+    if (plan->is_jail)
+        return flags;
+    return flags | TCI_FILTER_NO_NAMESPACES | TCI_FILTER_KEEP_GROUP |
+           (host_network ? 0 : TCI_FILTER_NO_SOCKETS) |
+           (plan->landlock_abi < 3 ? TCI_FILTER_NO_TRUNCATE : 0) |
+           (plan->landlock_abi < 6 ? TCI_FILTER_NO_SIGNALS : 0);
+}
+
+static int compile_filter(struct tc_plan *plan, struct tc_error *reterr)
+{
+    const struct tci_filter_spec spec = { .syscalls = &plan->spec.settings->syscalls,
+                                          .flags = filter_flags(plan) };
+    return tci_filter_compile(&spec, &plan->filter, reterr);
+}
+
+static void describe_layers(struct tc_plan *plan)
+{
+    char landlock[24] = "", group[24] = "";
+    if (plan->rules.attr_size)
+        (void)snprintf(landlock, sizeof landlock, " landlock:%d", plan->landlock_abi);
+    if (plan->use_cgroup)
+        (void)snprintf(group, sizeof group, " cgroup:%s", tci_cgroups_kind(plan->cgroups));
+    (void)snprintf(plan->layers, sizeof plan->layers, "%s%s%snonewprivs seccomp rlimits%s%s",
+                   plan->is_jail ? "userns mountns pidns ipcns utsns cgroupns timens " : "",
+                   plan->is_jail && plan->spec.settings->network.mode != TCI_NETWORK_HOST ? "netns "
+                                                                                          : "",
+                   plan->is_jail && plan->is_root ? "idmap " : "", landlock, group);
+}
+
+static const char *start_directory(const struct tci_settings *s)
+{
+    if (s->filesystem.cwd)
+        return s->filesystem.cwd;
+    return s->filesystem.scratch ? "/tmp" : "/";
+}
+
+static int compile(struct tc_plan *plan, struct tc_error *reterr)
+{
+    plan->landlock_abi = landlock_abi();
+    plan->directory = start_directory(plan->spec.settings);
+    if (tci_cgroups_open(&plan->cgroups, reterr) < 0 || check_clauses(plan, reterr) < 0 ||
+        tci_native_limits(plan, reterr) < 0 || tci_native_environment(plan, reterr) < 0)
+        return -1;
+    if (plan->is_jail && tci_native_mounts(plan, reterr) < 0)
+        return -1;
+    if (tci_native_programs(plan, reterr) < 0 || tci_native_rules(plan, reterr) < 0 ||
+        compile_filter(plan, reterr) < 0 || tci_native_config(plan, reterr) < 0)
+        return -1;
+    plan->init_fd = tci_native_init_fd(reterr);
+    if (plan->init_fd < 0)
+        return -1;
+    plan->owner_fd = (int)syscall(SYS_pidfd_open, getpid(), 0);
+    if (plan->owner_fd < 0)
+        return tci_error_errno(reterr, errno, "opening a handle on this process");
+    if (plan->is_jail && plan->is_root && (plan->idmap_fd = tci_native_idmap(reterr)) < 0)
+        return -1;
+    describe_layers(plan);
+    return 0;
+}
+
+int tci_native_plan(const struct tc_backend *backend, const struct tc_spec *spec,
+                    struct tc_plan **ret, struct tc_error *reterr)
+{
+    struct tci_arena *arena = tci_arena_new();
+    struct tc_plan *plan = arena ? tci_arena_new_of(arena, struct tc_plan) : NULL;
+    if (!plan) {
+        tci_arena_free(arena);
+        return tci_error_no_memory(reterr);
+    }
+    plan->arena = arena;
+    plan->backend = backend;
+    plan->spec = *spec;
+    plan->is_jail = backend->kind == TCI_BACKEND_JAIL;
+    plan->is_root = is_host_root();
+    plan->init_fd = plan->config_fd = plan->owner_fd = plan->idmap_fd = -1;
+    if (compile(plan, reterr) < 0) {
+        tci_native_plan_free(plan);
+        return -1;
+    }
+    *ret = plan;
+    return 0;
+}
+
+void tci_native_plan_free(struct tc_plan *plan)
+{
+    if (!plan)
+        return;
+    for (size_t i = 0; i < plan->mounts.count; i++)
+        (void)tci_close(plan->mounts.items[i].source);
+    (void)tci_close(plan->init_fd);
+    (void)tci_close(plan->config_fd);
+    (void)tci_close(plan->owner_fd);
+    (void)tci_close(plan->idmap_fd);
+    tci_filter_free(&plan->filter);
+    tci_cgroups_free(plan->cgroups);
+    tci_arena_free(plan->arena);
+}

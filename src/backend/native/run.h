@@ -1,0 +1,37 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Owns: the functions of both native backends' tables, and the state of one cage. */
+#ifndef TCI_BACKEND_NATIVE_RUN_H
+#define TCI_BACKEND_NATIVE_RUN_H
+
+#include "backend/native/native.h"
+
+enum { TCI_HANDED_MAX = 96 };
+
+struct tc_run {
+    struct tc_plan *plan;
+    char id[TCI_SANDBOX_ID_MAX];
+    struct tci_cgroup *cgroup; /* or NULL */
+    int pid, pidfd;            /* init */
+    int group;                 /* process: the command's process group; 0: not known yet */
+    int report, go, epoll, timer;
+    struct tci_disk_watch *disk;
+    struct tci_init_report last; /* `end` is 0 until there is one */
+    unsigned hit;
+    uint64_t written;
+    bool starving; /* the group ran out of memory: somebody is about to be killed */
+    bool hold, killed, ended;
+};
+
+int tci_native_start(struct tc_plan *plan, const struct tc_io *io, struct tc_run **ret,
+                     struct tc_error *reterr);
+int tci_native_step(struct tc_run *run, struct tc_outcome *ret, struct tc_error *reterr);
+void tci_native_kill(struct tc_run *run);
+void tci_native_destroy(struct tc_run *run);
+int tci_native_fd(const struct tc_run *run);
+int tci_native_pid(const struct tc_run *run);
+void tci_native_go(struct tc_run *run);
+const char *tci_native_layers(const struct tc_run *run);
+const char *tci_native_sandbox_id(const struct tc_run *run);
+int tci_native_open_directory(const struct tc_run *run, const char *path, struct tc_error *reterr);
+
+#endif
