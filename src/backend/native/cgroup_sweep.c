@@ -1,0 +1,167 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Owns: the names of groups, and collecting what a killed owner could not remove.
+ *
+ * A name is "toolcage-PIDNS.TIMENS-PID-STARTED-ID". A process id alone would be reused by somebody
+ * else, and means another process in another pid namespace; a start time means another moment in
+ * another time namespace. So only groups from our own namespaces are judged, and they are left
+ * alone unless their owner is surely gone. Namespace numbers are reused only when no process is
+ * left in the namespace: then no owner is.
+ *
+ * Invariant: a directory whose name is not wholly of this form is never touched.
+ */
+#include "backend/native/cgroup_internal.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#define PREFIX "toolcage-"
+
+enum { SWEEP_MS = 1000, SWEEP_EACH_MS = 200 };
+
+/* What /proc/PID/stat says: state, number of threads and start time. 0 or an errno. */
+static int process_stat(const char *pid, char *ret_state, long *ret_threads, uint64_t *ret_started)
+{
+    char text[1024], *at;
+    long threads = 0;
+    unsigned long long started = 0;
+    char path[32];
+    int problem;
+    (void)snprintf(path, sizeof path, "/proc/%s", pid);
+    problem = tci_cgroup_read(AT_FDCWD, path, "stat", text, sizeof text);
+    if (problem)
+        return problem;
+    /* The second field is the program's name in brackets, and may hold anything, brackets too. */
+    at = strrchr(text, ')');
+    if (!at || sscanf(at + 1,
+                      " %c %*d %*d %*d %*d %*d %*u %*u %*u %*u %*u %*u %*u %*d %*d %*d %*d %ld %*d "
+                      "%llu",
+                      ret_state, &threads, &started) != 3)
+        return EIO;
+    *ret_threads = threads;
+    *ret_started = started;
+    return 0;
+}
+
+static unsigned namespace_number(const char *path)
+{
+    struct stat s;
+    return stat(path, &s) < 0 ? 0 : (unsigned)s.st_ino;
+}
+
+int tci_cgroup_owner_self(struct tci_cgroup_owner *ret)
+{
+    char state;
+    long threads;
+    int problem = process_stat("self", &state, &threads, &ret->started);
+    ret->pid = getpid();
+    ret->pid_namespace = namespace_number("/proc/self/ns/pid");
+    ret->time_namespace = namespace_number("/proc/self/ns/time"); /* 0 before Linux 5.6 */
+    if (!problem && !ret->pid_namespace)
+        problem = ENOENT;
+    return problem;
+}
+
+static bool is_id_letter(char c)
+{
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '-' ||
+           c == '_' || c == '.';
+}
+
+bool tci_cgroup_name(const struct tci_cgroup_owner *owner, const char *id, char *buffer,
+                     size_t size)
+{
+    size_t length = strlen(id);
+    int n;
+    if (!length || length > TCI_CGROUP_ID_MAX)
+        return false;
+    for (size_t i = 0; i < length; i++)
+        if (!is_id_letter(id[i]))
+            return false;
+    n = snprintf(buffer, size, PREFIX "%x.%x-%d-%llu-%s", owner->pid_namespace,
+                 owner->time_namespace, (int)owner->pid, (unsigned long long)owner->started, id);
+    return n > 0 && (size_t)n < size;
+}
+
+bool tci_cgroup_name_parse(const char *name, struct tci_cgroup_owner *ret, const char **ret_id)
+{
+    struct tci_cgroup_owner owner = { 0 };
+    unsigned long long started = 0;
+    char again[TCI_CGROUP_NAME_MAX];
+    int id = 0;
+    if (strncmp(name, PREFIX, sizeof PREFIX - 1) != 0 ||
+        sscanf(name + sizeof PREFIX - 1, "%8x.%8x-%9d-%19llu-%n", &owner.pid_namespace,
+               &owner.time_namespace, &owner.pid, &started, &id) != 4 ||
+        !id || owner.pid <= 0)
+        return false;
+    owner.started = started;
+    *ret_id = name + sizeof PREFIX - 1 + id;
+    /* sscanf() forgives blanks, signs and zeros; a name is what we would write ourselves. */
+    if (!tci_cgroup_name(&owner, *ret_id, again, sizeof again) || strcmp(again, name) != 0)
+        return false;
+    *ret = owner;
+    return true;
+}
+
+/* Surely gone: no such process, or another one by now, or one that is dead and not yet reaped. */
+static bool is_gone(const struct tci_cgroup_owner *owner)
+{
+    uint64_t started = 0;
+    long threads = 0;
+    char state = 0, pid[16];
+    if (kill(owner->pid, 0) < 0)
+        return errno == ESRCH; /* EPERM: somebody else's, who can be seen to be there */
+    (void)snprintf(pid, sizeof pid, "%d", (int)owner->pid);
+    if (process_stat(pid, &state, &threads, &started))
+        return false;
+    /* A first thread that ended before the others looks dead as well. */
+    return started != owner->started || ((state == 'Z' || state == 'X') && threads <= 1);
+}
+
+static void collect(const struct tci_cgroups *groups, const struct tci_cgroup_hierarchy *h,
+                    const char *name, int64_t until_ms)
+{
+    struct tci_cgroup_owner owner;
+    const char *id;
+    int64_t left = until_ms - tci_cgroup_now_ms();
+    int limit = left > SWEEP_EACH_MS ? SWEEP_EACH_MS : left > 0 ? (int)left : 0;
+    if (!tci_cgroup_name_parse(name, &owner, &id) ||
+        owner.pid_namespace != groups->owner.pid_namespace ||
+        owner.time_namespace != groups->owner.time_namespace || !is_gone(&owner))
+        return;
+    /* The leaf of a process that stepped down may hold what that process started and left running
+     * on purpose: it goes when it is empty. */
+    if (strcmp(id, TCI_CGROUP_SELF) == 0)
+        limit = 0;
+    else
+        (void)tci_cgroup_kill_named(h, name, limit);
+    (void)tci_cgroup_remove_named(h, name, limit);
+}
+
+void tci_cgroups_sweep(const struct tci_cgroups *groups)
+{
+    int64_t until_ms = tci_cgroup_now_ms() + SWEEP_MS;
+    /* Version 2 comes first: its kill ends a tree at once, in every hierarchy. */
+    for (unsigned i = 0; i < groups->count; i++) {
+        const struct tci_cgroup_hierarchy *h = &groups->hierarchies[i];
+        int fd = openat(h->base, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+        DIR *directory = fd < 0 ? NULL : fdopendir(fd);
+        struct dirent *entry;
+        if (!directory) {
+            if (fd >= 0)
+                (void)close(fd);
+            continue;
+        }
+        while ((entry = readdir(directory)))
+            if (entry->d_type == DT_DIR || entry->d_type == DT_UNKNOWN)
+                collect(groups, h, entry->d_name, until_ms);
+        (void)closedir(directory);
+    }
+}
