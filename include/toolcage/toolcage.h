@@ -6,8 +6,9 @@
  *   - a function that can fail returns 0, or a negative value and fills *reterr;
  *   - `ret_x` is set only on success; what it points to then belongs to the caller;
  *   - the library prints nothing, never exits and keeps no global state that can change:
- *     objects may be used from any thread, a loaded policy from many at once;
- *   - structs grow only at their end.
+ *     objects may be used from any thread, a policy and an engine from many at once, a call and
+ *     its result from one at a time;
+ *   - structs grow only at their end: fill them by name, and zero the rest.
  */
 #ifndef TOOLCAGE_H
 #define TOOLCAGE_H
@@ -116,6 +117,152 @@ enum tc_access { TC_ACCESS_READ, TC_ACCESS_WRITE };
 /* May a call of `tool` by `agent` (NULL: the owner) read or write this path of its cage? */
 TC_EXPORT void tc_decide_path(const struct tc_policy *policy, const char *agent, const char *tool,
                               const char *path, enum tc_access access, struct tc_decision *ret);
+
+/* ---- calls ------------------------------------------------------------------------------- */
+
+/*
+ * An engine holds a policy and what was made from it once: plans, filters, control groups. It may be
+ * used from many threads at once. Close it when no call is under way any more.
+ */
+struct tc_engine;
+
+struct tc_engine_options {
+    const char *policy_path;        /* a policy file, or */
+    const struct tc_policy *policy; /* a policy that outlives the engine, or neither: built-in
+                                       defaults, with the present directory readable at /workspace */
+};
+
+TC_EXPORT int tc_engine_open(const struct tc_engine_options *options, struct tc_engine **ret_engine,
+                             struct tc_error *reterr);
+TC_EXPORT void tc_engine_close(struct tc_engine *engine);
+
+enum tc_stream { TC_STREAM_STDOUT = 1, TC_STREAM_STDERR = 2 };
+
+/* Bytes of a running call, as they come. They are the cage's: data, never to be interpreted. A value
+ * other than 0 cancels the call. */
+typedef int tc_output_function(void *context, enum tc_stream stream, const void *bytes,
+                               size_t length);
+
+/* Limits of one call. They can only narrow what the policy says; 0 leaves it as it is. */
+struct tc_limits {
+    uint64_t timeout_ms, cpu_time_ms;
+    uint64_t memory, disk, output; /* bytes */
+    uint64_t cpu_millis;           /* thousandths of a core */
+    uint64_t pids, files;
+};
+
+struct tc_request {
+    const char *tool;           /* a tool of the policy; NULL: the policy's [defaults] */
+    const char *agent;          /* NULL: the policy's owner, who needs no grant */
+    const char *session;        /* a name for a series of calls; NULL: none */
+    const char *trace_id;       /* 32 hexadecimal digits; NULL: one is made */
+    const char *arguments_json; /* for the tool's own `command` */
+    const char *const *argv;    /* a command of the caller's instead; ends with NULL */
+    const void *input;          /* bytes for stdin; `input_fd` must be -1 or 0 then */
+    size_t input_length;
+    int input_fd;               /* > 0: read and relayed until its end; the caller closes it */
+    const char *out_directory;  /* where files named by `outputs` are saved; NULL: only listed */
+    struct tc_limits limits;
+    tc_output_function *on_output;
+    void *context;
+    unsigned flags; /* bits of enum tc_request_flag */
+    int terminal;   /* with TC_REQUEST_TERMINAL: the slave of a pseudo terminal of the caller's */
+};
+
+enum tc_request_flag {
+    TC_REQUEST_KEEP_NOTHING = 1,    /* output goes to on_output only, the result holds none of it */
+    TC_REQUEST_TERMINAL = 2,        /* stdin, stdout and stderr are `terminal` */
+    TC_REQUEST_EXPLAIN_DENIALS = 4, /* trace the call, slowly, and list what was refused */
+};
+
+/* How a call ended, as one word. */
+enum tc_verdict {
+    TC_VERDICT_OK,
+    TC_VERDICT_FAILED,         /* exit status other than 0 */
+    TC_VERDICT_SIGNALED,       /* died of a signal of its own */
+    TC_VERDICT_TIMEOUT,        /* limits, from here */
+    TC_VERDICT_MEMORY,
+    TC_VERDICT_CPU,
+    TC_VERDICT_PIDS,
+    TC_VERDICT_DISK,
+    TC_VERDICT_OUTPUT,
+    TC_VERDICT_DENIED,         /* by the policy, or by a grant that is missing */
+    TC_VERDICT_INVALID_INPUT,
+    TC_VERDICT_INVALID_OUTPUT,
+    TC_VERDICT_ERROR,          /* the cage could not be built or kept, or the call was cancelled */
+};
+TC_EXPORT const char *tc_verdict_name(enum tc_verdict verdict); /* "ok", "invalid_input", ... */
+
+/* A file that the call left behind and the policy's `outputs` named. */
+struct tc_file {
+    const char *path; /* in the cage */
+    uint64_t size;
+    char sha256[65];
+    const char *media_type;
+    const char *saved; /* where it was saved; NULL: it was not */
+};
+
+/* Something that the cage refused, as far as the kernel lets us know. */
+struct tc_denial {
+    const char *kind;   /* "read", "write", "exec", "network", "syscall", "grant", ... */
+    const char *target; /* a path, a program, an address, a call */
+    const char *rule;   /* the key of the policy that decides, with what it would take */
+};
+
+struct tc_usage {
+    uint64_t duration_us, cpu_us;
+    uint64_t memory_peak_bytes; /* 0: not known */
+    uint64_t processes_peak;    /* 0: not known */
+    uint64_t bytes_written;     /* to storage */
+};
+
+/* Everything in it belongs to the result. Texts are never NULL unless it says so. */
+struct tc_result {
+    char call_id[37]; /* UUID version 7 */
+    char sandbox_id[40];
+    char trace_id[33];
+    const char *tool, *agent, *session; /* NULL: none was given */
+    const char *backend;
+    const char *layers; /* what was in force: "userns mountns ... cgroup:v2" */
+    enum tc_verdict verdict;
+    char reason[768]; /* one sentence; empty when ok */
+    char fix[512];    /* the smallest change that would help; may be empty */
+    int exit_code;    /* -1: it did not exit */
+    int signal;       /* 0: none */
+    const char *stdout_data, *stderr_data; /* `output` bytes in all are kept; NUL behind each */
+    size_t stdout_length, stderr_length;
+    uint64_t stdout_bytes, stderr_bytes; /* seen in all */
+    int stdout_truncated, stderr_truncated;
+    const struct tc_file *files;
+    size_t file_count;
+    const struct tc_denial *denials;
+    size_t denial_count;
+    struct tc_usage usage;
+};
+
+/* Runs a call to its end. 0: there is a result, whatever its verdict; a refusal is a result too.
+ * Negative: nothing was done, because the request or the engine's memory did not allow it. */
+TC_EXPORT int tc_call(struct tc_engine *engine, const struct tc_request *request,
+                      struct tc_result **ret_result, struct tc_error *reterr);
+
+/*
+ * The same for an event loop: start, wait until `fd` is readable, step; when step sets *ret_result,
+ * the call is over. A call that is freed before is killed first.
+ */
+struct tc_call;
+TC_EXPORT int tc_call_start(struct tc_engine *engine, const struct tc_request *request,
+                            struct tc_call **ret_call, struct tc_error *reterr);
+TC_EXPORT int tc_call_fd(const struct tc_call *call);
+TC_EXPORT int tc_call_step(struct tc_call *call, struct tc_result **ret_result,
+                           struct tc_error *reterr);
+TC_EXPORT void tc_call_cancel(struct tc_call *call);
+TC_EXPORT void tc_call_free(struct tc_call *call);
+
+/* The result as JSON (schemas/result.json); it belongs to the result. NULL: out of memory. */
+TC_EXPORT const char *tc_result_json(struct tc_result *result);
+/* The exit status that `toolcage exec` gives for it. */
+TC_EXPORT int tc_result_exit_status(const struct tc_result *result);
+TC_EXPORT void tc_result_free(struct tc_result *result);
 
 #ifdef __cplusplus
 }

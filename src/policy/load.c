@@ -158,6 +158,25 @@ static int index_grants(struct tci_reader *reader, struct tc_policy *policy)
     return 0;
 }
 
+/* ---- calls without a tool ----------------------------------------------------------------- */
+
+/* [defaults] as if it were a tool. It is last, so that what is wrong with it is said only when
+ * nothing else is: a tool that inherits the same mistake has said it. */
+static int make_anonymous(struct tci_reader *reader, const struct tci_settings *defaults,
+                          struct tc_policy *policy)
+{
+    static const struct tci_settings nothing;
+    struct tci_tool *tool = tci_arena_new_of(reader->arena, struct tci_tool);
+    if (!tool)
+        return tci_read_no_memory(reader);
+    tool->name = "";
+    reader->tool = NULL;
+    reader->path_rules = 0; /* its paths are not one of the tools', whose sum has a maximum */
+    (void)snprintf(reader->where, sizeof reader->where, "[defaults]");
+    policy->anonymous = tool;
+    return tci_effective(reader, defaults, &nothing, tool);
+}
+
 /* ---- the whole ---------------------------------------------------------------------------- */
 
 static int build(struct tci_reader *reader, const struct tci_node *root, struct tc_policy *policy)
@@ -185,7 +204,9 @@ static int build(struct tci_reader *reader, const struct tci_node *root, struct 
         status = -1;
     if (sections.agents && tci_read_agents(reader, sections.agents, policy) < 0)
         status = -1;
-    return status < 0 ? status : index_grants(reader, policy);
+    if (status < 0 || index_grants(reader, policy) < 0)
+        return -1;
+    return make_anonymous(reader, defaults, policy);
 }
 
 static int syntax_error(struct tci_findings *findings, struct tc_error *error)

@@ -234,6 +234,9 @@ struct tc_policy {
     struct tci_agent *agents;
     size_t agent_count;
     struct tci_tool **tools_by_name; /* sorted */
+    /* What holds for a call that names no tool: [defaults] alone. Its name is "", and no list of
+     * tools has it, so that no grant can name it. */
+    const struct tci_tool *anonymous;
 };
 
 const struct tci_tool *tci_policy_tool(const struct tc_policy *policy, const char *name);

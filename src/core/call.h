@@ -1,0 +1,77 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Owns: one call, from request to result. Its epoll holds everything that it waits for: output,
+ * input, the timer, and the backend's descriptor; a caller waits for that one epoll.
+ */
+#ifndef TCI_CORE_CALL_H
+#define TCI_CORE_CALL_H
+
+#include "core/engine.h"
+#include "core/result.h"
+#include "core/streams.h"
+
+/* Why we ended the tree ourselves; the first reason counts. */
+enum tci_cause {
+    TCI_CAUSE_NONE,
+    TCI_CAUSE_CANCEL,
+    TCI_CAUSE_CALLER, /* on_output said so */
+    TCI_CAUSE_TIMEOUT,
+    TCI_CAUSE_OUTPUT,
+    TCI_CAUSE_NO_MEMORY,
+};
+
+struct tc_call {
+    struct tc_engine *engine;
+    struct tci_result *result; /* taken by the step that ends the call */
+    bool over;                 /* the verdict stands */
+    int fd;                    /* an epoll; for a call that was over at once, always readable */
+    int timer, out;            /* -1: none */
+    const char *out_path;
+    struct tc_limits requested;
+    const char *program; /* argv[0] */
+    struct tci_plan_entry *plan;
+    const struct tci_grant *grant; /* NULL: none */
+    struct tc_run *run;
+    struct tci_streams streams;
+    enum tci_cause cause;
+    enum tc_error_code refused; /* why no cage was built; 0: one was, or the policy said no */
+    uint64_t started;
+};
+
+/* What a call runs; everything is in the result's arena. */
+struct tci_command {
+    const char *const *argv;
+    const void *input; /* for stdin; NULL: what the request says */
+    size_t input_length;
+};
+
+/* call_argv.c: the request's argv, or the tool's `command` with the arguments in it. 0; 1: refused,
+ * the result says why; -1: an error. */
+int tci_call_command(const struct tci_tool *tool, const struct tc_request *request,
+                     struct tci_result *result, struct tci_command *ret, struct tc_error *reterr);
+
+/* call_decide.c: the tool and the grant, checked; the same results. */
+int tci_call_decide(struct tc_engine *engine, const struct tc_request *request,
+                    struct tci_result *result, const struct tci_tool **ret_tool,
+                    const struct tci_grant **ret_grant, struct tc_error *reterr);
+/* The limits of the call; 1: the request wants more than the policy gives. */
+int tci_call_limits(const struct tci_tool *tool, const struct tci_grant *grant,
+                    const struct tc_request *request, struct tci_limits *ret,
+                    struct tci_result *result, struct tc_error *reterr);
+
+/* call_verdict.c: from what the kernel said, and what we did, to one word with its reason. */
+int tci_call_verdict(struct tc_call *call, const struct tc_outcome *outcome,
+                     const struct tc_error *broken, struct tc_error *reterr);
+/* The verdict `error` for a cage that could not be built; keeps the error's remedy. */
+void tci_call_refuse(struct tci_result *result, const struct tc_error *error);
+
+/* call_finish.c: output, files and usage into the result. */
+int tci_call_collect(struct tc_call *call, const struct tc_outcome *outcome,
+                     struct tc_error *reterr);
+/* The directory for `outputs`, made if it is missing. */
+int tci_call_open_out(const char *path, int *ret, struct tc_error *reterr);
+
+/* Stops and resumes output: for a caller who cannot write it on at once. Allowed in on_output. */
+int tci_call_hold(struct tc_call *call, bool hold);
+
+#endif

@@ -1,0 +1,172 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Owns: the file system of a tool under a grant that has one of its own. Both must allow
+ * (policy/decide_path.c says the same about single paths).
+ *
+ * The attack: a grant for "/work/sub" of a tool that has "/work" would have to be mounted from the
+ * host's path of "/work" with "/sub" behind it. A call with the wider grant can make that a link to
+ * any path of the host, and the mount would follow it. So no source is ever made up here: what a
+ * grant leaves must be sources that the policy itself names, with less access, or hidden places in
+ * them. Everything else is refused, and the remedy is an entry of the tool's own.
+ */
+#include "core/narrow.h"
+
+#include <string.h>
+#include "base/path.h"
+#include "policy/cage_paths.h"
+
+/* Access as a number that grows: nothing and hidden are the same for whoever looks. */
+enum level { LEVEL_NONE, LEVEL_READABLE, LEVEL_WRITABLE };
+
+struct view {
+    enum level level;
+    const struct tci_path_rule *rule; /* that decides; NULL: what every cage has, or nothing */
+};
+
+static enum level level_of(enum tci_access access)
+{
+    switch (access) {
+    case TCI_ACCESS_READABLE:
+        return LEVEL_READABLE;
+    case TCI_ACCESS_WRITABLE:
+        return LEVEL_WRITABLE;
+    case TCI_ACCESS_HIDDEN:
+        break;
+    }
+    return LEVEL_NONE;
+}
+
+/* A path of the policy beats a built-in one unless that one lies deeper; hidden beats even those. */
+static struct view look(const struct tci_settings *s, const char *path)
+{
+    const struct tci_path_rule *rule = tci_path_rule_find(&s->filesystem, path);
+    const struct tci_cage_path *own = tci_cage_path_find(s, path);
+    if (rule &&
+        (!own || rule->access == TCI_ACCESS_HIDDEN || strlen(own->path) <= strlen(rule->cage)))
+        return (struct view){ level_of(rule->access), rule };
+    return (struct view){ own ? level_of(own->access) : LEVEL_NONE, NULL };
+}
+
+static enum level smaller(enum level a, enum level b)
+{
+    return a < b ? a : b;
+}
+
+static void add(struct tci_filesystem *fs, const struct tci_path_rule *from, enum level level)
+{
+    struct tci_path_rule *rule = &fs->rules[fs->count++];
+    *rule = *from;
+    rule->access = level == LEVEL_WRITABLE   ? TCI_ACCESS_WRITABLE
+                   : level == LEVEL_READABLE ? TCI_ACCESS_READABLE
+                                             : TCI_ACCESS_HIDDEN;
+    if (level == LEVEL_NONE)
+        rule->host = NULL;
+}
+
+/* Each place that the tool's own rules name, with what the grant leaves of it. What somebody hides
+ * stays hidden, also where nothing seems to be: it covers the built-in places below it, too. */
+static void keep_places_of_tool(const struct tci_settings *tool, const struct tci_settings *granted,
+                                struct tci_filesystem *fs)
+{
+    for (size_t i = 0; i < tool->filesystem.count; i++) {
+        const struct tci_path_rule *rule = &tool->filesystem.rules[i];
+        struct view before = look(tool, rule->cage), after = look(granted, rule->cage);
+        enum level level = smaller(before.level, after.level);
+        if (before.rule != rule)
+            continue; /* a stronger rule of the tool speaks about the same place */
+        /* Where the grant has no rule it has none for anything around this place, either. */
+        if (level == LEVEL_NONE && before.level != LEVEL_NONE && !after.rule)
+            continue;
+        add(fs, rule, level);
+    }
+}
+
+static int cannot_express(const struct tci_path_rule *rule, struct tc_error *reterr)
+{
+    tci_error_set(reterr, TC_ERROR_UNSUPPORTED,
+                  "the grant gives %s of %.300s, which is only a part of what the tool has",
+                  rule->access == TCI_ACCESS_WRITABLE ? "writing" : "reading", rule->cage);
+    tci_error_remedy(reterr,
+                     "give the tool an entry of its own for \"%.200s\" in \"filesystem\", or grant "
+                     "what the tool's entry names",
+                     rule->cage);
+    return -1;
+}
+
+static bool names_place(const struct tci_filesystem *fs, const char *path)
+{
+    const struct tci_path_rule *rule = tci_path_rule_find(fs, path);
+    return rule && strcmp(rule->cage, path) == 0;
+}
+
+/* Each place that the grant names and the tool does not. */
+static int keep_places_of_grant(const struct tci_settings *tool, const struct tci_settings *granted,
+                                struct tci_settings *ret, struct tc_error *reterr)
+{
+    for (size_t i = 0; i < granted->filesystem.count; i++) {
+        const struct tci_path_rule *rule = &granted->filesystem.rules[i];
+        enum level wanted = smaller(look(tool, rule->cage).level, look(granted, rule->cage).level);
+        if (names_place(&ret->filesystem, rule->cage))
+            continue; /* done above, or hidden by this grant */
+        if (rule->access == TCI_ACCESS_HIDDEN)
+            add(&ret->filesystem, rule, LEVEL_NONE);
+        else if (wanted != LEVEL_NONE && wanted != look(ret, rule->cage).level)
+            return cannot_express(rule, reterr);
+    }
+    return 0;
+}
+
+/* Without its private /tmp, a tool that sees "/" would see the host's: that was never granted. */
+static void hide_host_scratch(const struct tci_settings *tool, struct tci_settings *ret)
+{
+    static const struct tci_path_rule host_scratch = { .cage = "/tmp", .as_given = "/tmp" };
+    if (tool->filesystem.scratch && !ret->filesystem.scratch &&
+        look(ret, host_scratch.cage).level != LEVEL_NONE && !names_place(&ret->filesystem, "/tmp"))
+        add(&ret->filesystem, &host_scratch, LEVEL_NONE);
+}
+
+/* The directory to start in: the grant's, else the tool's as long as it can still be seen. */
+static int choose_cwd(const struct tci_filesystem *tool, const struct tci_filesystem *granted,
+                      struct tci_settings *ret, struct tc_error *reterr)
+{
+    const char *cwd = granted->cwd ? granted->cwd : tool->cwd;
+    ret->filesystem.cwd = NULL;
+    if (!cwd)
+        return 0;
+    if (look(ret, cwd).level != LEVEL_NONE) {
+        ret->filesystem.cwd = cwd;
+        return 0;
+    }
+    if (!granted->cwd)
+        return 0;
+    tci_error_set(reterr, TC_ERROR_POLICY, "\"cwd\" of the grant is outside the granted paths: %s",
+                  cwd);
+    tci_error_remedy(reterr, "choose a path that the grant leaves readable, or remove it");
+    return -1;
+}
+
+int tci_narrow_filesystem(struct tci_arena *arena, const struct tci_tool *tool,
+                          const struct tci_grant *grant, struct tci_filesystem *ret,
+                          struct tc_error *reterr)
+{
+    const struct tci_settings *own = &tool->settings;
+    const struct tci_filesystem *narrow = &grant->narrow->filesystem;
+    struct tci_settings granted = *own, result = *own;
+
+    granted.filesystem = *narrow;
+    result.filesystem = (struct tci_filesystem){ .scratch = own->filesystem.scratch };
+    if (narrow->scratch != TCI_SCRATCH_UNSET && narrow->scratch < own->filesystem.scratch)
+        result.filesystem.scratch = narrow->scratch;
+    result.filesystem.rules = tci_arena_new_array(arena, own->filesystem.count + narrow->count + 1,
+                                                  struct tci_path_rule);
+    if (!result.filesystem.rules)
+        return tci_error_no_memory(reterr);
+    keep_places_of_tool(own, &granted, &result.filesystem);
+    if (keep_places_of_grant(own, &granted, &result, reterr) < 0)
+        return -1;
+    hide_host_scratch(own, &result);
+    if (choose_cwd(&own->filesystem, narrow, &result, reterr) < 0)
+        return -1;
+    *ret = result.filesystem;
+    return 0;
+}
