@@ -34,6 +34,7 @@ enum cli_completes {
     CLI_COMPLETES_FORMAT,
     CLI_COMPLETES_SHELL,
     CLI_COMPLETES_VERB,
+    CLI_COMPLETES_COMMAND,
 };
 
 struct cli_option {
@@ -49,7 +50,7 @@ struct cli_call;
 struct cli_verb {
     const char *name, *arguments;
     enum cli_completes completes;
-    uint32_t options; /* bit per cli_option_id */
+    uint64_t options; /* bit per cli_option_id */
     const char *summary, *text;
     int (*run)(const struct cli_call *call);
 };
@@ -59,12 +60,23 @@ struct cli_call {
     const struct cli_verb *verb;
     const char *values[CLI_OPTION_COUNT]; /* NULL: not given; "" for a flag */
     const char *argument;                 /* NULL: not given */
+    char *const *command;                 /* of a verb that takes one: its words; NULL: none */
 };
 
 extern const struct cli_option cli_options[CLI_OPTION_COUNT];
 extern const struct cli_verb cli_verbs[]; /* ends with a NULL name */
 
 const struct cli_verb *cli_find_verb(const char *name);
+#define cli_option_bit(id) ((uint64_t)1 << (id))
+static inline bool cli_takes(const struct cli_verb *verb, int id)
+{
+    return verb->options & cli_option_bit(id);
+}
+/* Does it take a whole command? Then options end at its first word, and what follows is not ours. */
+static inline bool cli_takes_command(const struct cli_verb *verb)
+{
+    return verb->completes == CLI_COMPLETES_COMMAND;
+}
 static inline bool cli_given(const struct cli_call *call, enum cli_option_id id)
 {
     return call->values[id] != NULL;
@@ -100,6 +112,8 @@ void cli_print_findings(FILE *stream, const struct tci_findings *findings);
 int cli_load_policy(const struct cli_call *call, bool from_argument, struct tc_policy **ret);
 /* Which file that is; NULL after a usage error has been reported. */
 const char *cli_policy_path(const struct cli_call *call, bool from_argument);
+/* $TOOLCAGE_POLICY; NULL when it is unset or empty. */
+const char *cli_policy_variable(void);
 
 /* help.c, completion.c */
 void cli_help(struct tci_buf *out, const struct cli_verb *verb);

@@ -39,6 +39,9 @@ static void bash_words(struct tci_buf *out, enum cli_completes completes)
         write_verbs(out);
         tci_buf_string(out, "\" -- \"$cur\"))");
         return;
+    case CLI_COMPLETES_COMMAND:
+        tci_buf_string(out, "mapfile -t COMPREPLY < <(compgen -A command -A file -- \"$cur\")");
+        return;
     case CLI_COMPLETES_AGENT:
     case CLI_COMPLETES_NOTHING:
         break;
@@ -70,7 +73,7 @@ static void bash_verb(struct tci_buf *out, const struct cli_verb *verb)
                    "            COMPREPLY=($(compgen -W \"",
                    verb->name);
     for (int id = 0; id < CLI_OPTION_COUNT; id++)
-        if (verb->options & (1U << id))
+        if (cli_takes(verb, id))
             tci_buf_printf(out, "--%s ", cli_options[id].name);
     tci_buf_string(out, "\" -- \"$cur\"))\n        else\n            ");
     bash_words(out, verb->completes);
@@ -133,6 +136,8 @@ static const char *zsh_action(enum cli_completes completes)
         return "(bash zsh fish)";
     case CLI_COMPLETES_VERB:
         return "_toolcage_verbs";
+    case CLI_COMPLETES_COMMAND:
+        return "_normal";
     case CLI_COMPLETES_AGENT:
     case CLI_COMPLETES_NOTHING:
         break;
@@ -157,10 +162,11 @@ static void zsh_verb(struct tci_buf *out, const struct cli_verb *verb)
 {
     tci_buf_printf(out, "    %s)\n        _arguments", verb->name);
     for (int id = 0; id < CLI_OPTION_COUNT; id++)
-        if (verb->options & (1U << id))
+        if (cli_takes(verb, id))
             zsh_option(out, &cli_options[id]);
     if (*verb->arguments)
-        tci_buf_printf(out, " \\\n            '1:argument:%s'", zsh_action(verb->completes));
+        tci_buf_printf(out, " \\\n            '%s:argument:%s'",
+                       cli_takes_command(verb) ? "*:" : "1", zsh_action(verb->completes));
     tci_buf_string(out, " ;;\n");
 }
 
@@ -219,6 +225,8 @@ static const char *fish_values(enum cli_completes completes)
         return " -a 'bash zsh fish'";
     case CLI_COMPLETES_FILE:
         return " -F";
+    case CLI_COMPLETES_COMMAND:
+        return " -F -a '(__fish_complete_subcommand)'";
     case CLI_COMPLETES_AGENT:
     case CLI_COMPLETES_NOTHING:
         break;
@@ -236,7 +244,7 @@ static void fish_verb(struct tci_buf *out, const struct cli_verb *verb)
                        verb->name, fish_values(verb->completes));
     for (int id = 0; id < CLI_OPTION_COUNT; id++) {
         const struct cli_option *option = &cli_options[id];
-        if (!(verb->options & (1U << id)))
+        if (!cli_takes(verb, id))
             continue;
         tci_buf_printf(out, "complete -c toolcage -n '__fish_seen_subcommand_from %s' -l %s",
                        verb->name, option->name);

@@ -45,7 +45,7 @@ static void verb_help(struct tci_buf *out, const struct cli_verb *verb)
     write_wrapped(out, verb->text);
     tci_buf_string(out, "\noptions:\n");
     for (int id = 0; id < CLI_OPTION_COUNT; id++)
-        if (verb->options & (1U << id))
+        if (cli_takes(verb, id))
             write_option(out, &cli_options[id]);
 }
 

@@ -35,7 +35,7 @@ static int unknown_option(const struct cli_verb *verb, const char *name, size_t 
     char remedy[128], text[TCI_QUOTE_MAX];
     size_t count = 0;
     for (int id = 0; id < CLI_OPTION_COUNT; id++)
-        if (verb->options & (1U << id))
+        if (cli_takes(verb, id))
             words[count++] = cli_options[id].name;
     nearest = tci_nearest_word(name, length, words);
     if (nearest)
@@ -63,7 +63,7 @@ static int find_option(const struct cli_verb *verb, const char *word, const char
         bool same = is_long
                         ? strlen(option->name) == length && strncmp(option->name, name, length) == 0
                         : option->letter && option->letter == name[0];
-        if (same && (verb->options & (1U << id)))
+        if (same && cli_takes(verb, id))
             return id;
     }
     return -1;
@@ -100,6 +100,14 @@ static int take_option(struct cli_call *call, char *const *words)
     return option->argument && value == words[1] ? 2 : 1;
 }
 
+static int too_many_words(const struct cli_verb *verb, const char *word)
+{
+    char text[TCI_QUOTE_MAX];
+    cli_usage("remove it", "\"toolcage %s\" does not take the argument %s", verb->name,
+              quote(word, text));
+    return -1;
+}
+
 static int take_words(struct cli_call *call, char *const *words)
 {
     bool options = true;
@@ -112,13 +120,13 @@ static int take_words(struct cli_call *call, char *const *words)
             if (taken < 0)
                 return -1;
             words += taken;
+        } else if (cli_takes_command(call->verb)) {
+            call->command = words;
+            return 0;
         } else if (!call->argument && call->verb->arguments[0]) {
             call->argument = *words++;
         } else {
-            char text[TCI_QUOTE_MAX];
-            cli_usage("remove it", "\"toolcage %s\" does not take the argument %s",
-                      call->verb->name, quote(*words, text));
-            return -1;
+            return too_many_words(call->verb, *words);
         }
     }
     return 0;

@@ -4,9 +4,15 @@
 
 #include <stdlib.h>
 
+const char *cli_policy_variable(void)
+{
+    const char *variable = getenv("TOOLCAGE_POLICY");
+    return variable && *variable ? variable : NULL;
+}
+
 const char *cli_policy_path(const struct cli_call *call, bool from_argument)
 {
-    const char *option = call->values[CLI_POLICY], *variable = getenv("TOOLCAGE_POLICY");
+    const char *option = call->values[CLI_POLICY], *variable = cli_policy_variable();
     const char *argument = from_argument ? call->argument : NULL;
 
     if (option && argument) {
@@ -15,7 +21,7 @@ const char *cli_policy_path(const struct cli_call *call, bool from_argument)
     }
     if (option || argument)
         return option ? option : argument;
-    if (variable && *variable)
+    if (variable)
         return variable;
     cli_usage("name it with --policy FILE or in $TOOLCAGE_POLICY", "no policy is given");
     return NULL;

@@ -11,7 +11,7 @@ const struct cli_option cli_options[CLI_OPTION_COUNT] = {
 #undef X
 };
 
-#define O(id) (1U << CLI_##id)
+#define O(id) cli_option_bit(CLI_##id)
 const struct cli_verb cli_verbs[] = {
 #define X(name, arguments, completes, options, summary, text)                                      \
     { #name, arguments,     CLI_COMPLETES_##completes, (options) | O(HELP), summary,               \

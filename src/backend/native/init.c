@@ -96,7 +96,6 @@ static void map_config(struct init *init)
     address = CALL6(mmap, 0, header.size, PROT_READ, MAP_PRIVATE, TCI_INIT_FD_CONFIG, 0);
     must(TCI_INIT_STEP_CONFIG, 1, address);
     init->config = (const struct tci_init_config *)address;
-    (void)CALL(close, TCI_INIT_FD_CONFIG, 0, 0, 0, 0);
 }
 
 /*
@@ -253,7 +252,7 @@ _Noreturn void init_main(long *arguments)
     signals = take_signals();
     command = start_command(&init);
     /* What the command was given is not ours: who reads its output sees the end when it ends. */
-    for (int fd = 0; fd <= 2; fd++)
+    for (int fd = 0; fd <= TCI_INIT_FD_CONFIG; fd++)
         (void)CALL(close, fd, 0, 0, 0, 0);
     watch(&init, command, signals);
 }

@@ -11,29 +11,13 @@
 #include <linux/resource.h>
 #include <linux/seccomp.h>
 
-enum { path_max = 4096, signal_last = 64, program_failed = 127 };
+enum { path_max = 4096, program_failed = 127 };
 
 static _Noreturn void not_started(long result)
 {
     struct tci_init_report r = { .end = TCI_INIT_NOT_STARTED, .status = (int32_t)-result };
     report(&r);
     leave(program_failed);
-}
-
-/* An ignored signal would stay ignored in the command: a host that ignores SIGPIPE or SIGCHLD must
- * not make its tools behave oddly. */
-static void reset_signals(void)
-{
-    static const unsigned long none;
-    struct {
-        void *handler;
-        unsigned long flags;
-        void *restorer;
-        unsigned long mask;
-    } standard = { 0 };
-    for (int i = 1; i <= signal_last; i++)
-        (void)CALL(rt_sigaction, i, &standard, 0, sizeof none, 0);
-    (void)CALL(rt_sigprocmask, SIG_SETMASK, &none, 0, sizeof none, 0);
 }
 
 static void set_limits(const struct tci_init_config *config)
@@ -115,7 +99,9 @@ _Noreturn void become_command(const struct init *init)
         .len = (unsigned short)config->filter.count,
         .filter = (struct sock_filter *)(uintptr_t)config_at(init, config->filter.offset),
     };
-    reset_signals();
+    static const unsigned long none;
+    /* Nothing is ignored: spawn.c has seen to that. */
+    (void)CALL(rt_sigprocmask, SIG_SETMASK, &none, 0, sizeof none, 0);
     /* A session of its own: no terminal of the host is left to be talked to. Without a pid namespace
      * it is a group, which the filter lets nobody leave, so that one signal ends it. */
     must(TCI_INIT_STEP_GROUP, 0, CALL(setsid, 0, 0, 0, 0, 0));

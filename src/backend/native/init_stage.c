@@ -33,7 +33,7 @@ enum {
     detach = 2, /* MNT_DETACH */
     family_unix = 1,
     socket_datagram = 2,
-    path_max = 4096,
+    regular_file = 0100000,
 };
 static const uint64_t private_propagation = 1 << 18; /* MS_PRIVATE */
 
@@ -105,7 +105,6 @@ static long new_filesystem(const char *type, const char *options, size_t length,
     }
     must(TCI_INIT_STEP_MOUNT, item, CALL(fsconfig, context, FSCONFIG_CMD_CREATE, 0, 0, 0));
     mount = must(TCI_INIT_STEP_MOUNT, item, CALL(fsmount, context, 1 /* CLOEXEC */, 0, 0, 0));
-    (void)CALL(close, context, 0, 0, 0, 0);
     return mount;
 }
 
@@ -116,10 +115,24 @@ static void set_attributes(long mount, uint64_t attributes, uint32_t flags, uint
          CALL(mount_setattr, mount, "", at_empty_path | flags, &attr, sizeof attr));
 }
 
+/* A copy of a part of the host's tree. What was checked is opened first and compared; what belongs to
+ * the system is taken by its name. */
+static long clone_tree(const struct tci_init_mount *m, const char *path, uint32_t item)
+{
+    const unsigned flags = OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC | at_recursive;
+    long source;
+    if (!(m->flags & TCI_MOUNT_CHECKED))
+        return must(TCI_INIT_STEP_MOUNT_SOURCE, item, CALL(open_tree, at_cwd, path, flags, 0, 0));
+    source = open_checked(at_cwd, path, m->flags, m->device, m->inode);
+    must(source == -ESTALE ? TCI_INIT_STEP_MOUNT_CHANGED : TCI_INIT_STEP_MOUNT_SOURCE, item, source);
+    return must(TCI_INIT_STEP_MOUNT, item,
+                CALL(open_tree, source, "", flags | at_empty_path, 0, 0));
+}
+
 static long detached_mount(const struct init *init, const struct tci_init_mount *m, uint32_t item)
 {
     const char *text = config_at(init, m->text);
-    long source, mount;
+    long mount;
     switch (m->kind) {
     case TCI_MOUNT_HANDED:
         return TCI_INIT_FD_MOUNTS + (long)m->handed;
@@ -130,14 +143,7 @@ static long detached_mount(const struct init *init, const struct tci_init_mount 
         mount = new_filesystem("proc", text, m->text_length, item);
         break;
     default:
-        source = open_checked(at_cwd, text, m->flags, m->device, m->inode);
-        must(source == -ESTALE ? TCI_INIT_STEP_MOUNT_CHANGED : TCI_INIT_STEP_MOUNT_SOURCE, item,
-             source);
-        mount = must(TCI_INIT_STEP_MOUNT, item,
-                     CALL(open_tree, source, "",
-                          OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC | at_empty_path | at_recursive, 0,
-                          0));
-        (void)CALL(close, source, 0, 0, 0, 0);
+        mount = clone_tree(m, text, item);
     }
     set_attributes(mount, m->attributes, at_recursive, item);
     return mount;
@@ -169,6 +175,14 @@ static void make_directory(long root, const char *path, uint32_t item)
         must(TCI_INIT_STEP_MOUNT_POINT, item, result);
 }
 
+static void make_point(long root, const char *path, bool is_file, uint32_t item)
+{
+    if (is_file)
+        must(TCI_INIT_STEP_MOUNT_POINT, item, CALL(mknodat, root, path, regular_file | 0444, 0, 0));
+    else
+        make_directory(root, path, item);
+}
+
 /* Returns the new root if this was it. */
 static long place(const struct init *init, long root, const struct tci_init_mount *m, uint32_t item)
 {
@@ -194,16 +208,15 @@ static long place(const struct init *init, long root, const struct tci_init_moun
         return mount;
     }
     if (m->flags & TCI_MOUNT_MAKE) {
-        if (m->flags & TCI_MOUNT_IS_FILE)
-            make_file(root, target, "", 0, item);
-        else
-            make_directory(root, target, item);
+        /* On a file system of ours there is nobody else's link. */
+        make_point(root, target, m->flags & TCI_MOUNT_IS_FILE, item);
+        must(TCI_INIT_STEP_MOUNT, item,
+             CALL(move_mount, mount, "", root, target, MOVE_MOUNT_F_EMPTY_PATH));
+        return root;
     }
     point = open_target(root, target, item);
     must(TCI_INIT_STEP_MOUNT, item,
          CALL(move_mount, mount, "", point, "", MOVE_MOUNT_F_EMPTY_PATH | MOVE_MOUNT_T_EMPTY_PATH));
-    (void)CALL(close, point, 0, 0, 0, 0);
-    (void)CALL(close, mount, 0, 0, 0, 0);
     return root;
 }
 
@@ -215,7 +228,6 @@ static void pivot(long root)
     must(TCI_INIT_STEP_PIVOT, 1, CALL(pivot_root, ".", ".", 0, 0, 0));
     must(TCI_INIT_STEP_PIVOT, 2, CALL(umount2, ".", detach, 0, 0, 0));
     must(TCI_INIT_STEP_PIVOT, 3, CALL(chdir, "/", 0, 0, 0, 0));
-    (void)CALL(close, root, 0, 0, 0, 0);
 }
 
 static void make_root(const struct init *init)
@@ -232,6 +244,8 @@ static void make_root(const struct init *init)
     /* The root itself was open for making mount points. */
     set_attributes(root, MOUNT_ATTR_RDONLY | MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV, 0, 0);
     pivot(root);
+    /* Every handle that was opened on the way, all at once. */
+    (void)CALL(close_range, TCI_INIT_FD_MOUNTS, ~0U, 0, 0, 0);
 }
 
 void enter_cage(const struct init *init)

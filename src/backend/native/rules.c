@@ -94,7 +94,7 @@ static int jail_rules(struct tc_plan *plan, struct tc_error *reterr)
         uint64_t rights = 0;
         if (m->writable || is_scratch)
             rights = writing(plan, execute) & (is_file ? (uint64_t)FILE_RIGHTS : ~UINT64_C(0));
-        else if (m->kind == TCI_MOUNT_BIND && strncmp(path, "/dev/", 5) == 0)
+        else if (m->kind == TCI_MOUNT_DIRECTORY && strcmp(path, "/dev") == 0)
             rights = DEVICE;
         if (rights && *m->target && !add(plan, path, rights, reterr))
             return -1;

@@ -1,0 +1,62 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Owns: what the files of `toolcage exec` share. One command, one thread, one loop around poll(). */
+#ifndef TCI_CLI_EXEC_H
+#define TCI_CLI_EXEC_H
+
+#include <signal.h>
+#include <termios.h>
+#include "cli/cli.h"
+#include "core/call.h"
+
+/* ---- exec_options.c ----------------------------------------------------------------------- */
+
+/* The limits on the command line. -1 after a usage error has been reported. */
+int exec_limits(const struct cli_call *cli, struct tc_limits *ret);
+
+/* ---- exec_writer.c ------------------------------------------------------------------------ */
+
+/* Standard output or error. Its flags are not ours to change: others share them. */
+struct exec_writer {
+    int fd;
+    bool waits;             /* it may be full: a pipe, a terminal, a socket */
+    struct tci_buf pending; /* what did not fit */
+    size_t done;            /* of it */
+    int problem;            /* errno of the write that failed; 0: none */
+};
+
+void exec_writer_init(struct exec_writer *writer, int fd);
+/* Writes what it takes now and keeps the rest. -1: it is broken; `problem` says why. */
+int exec_writer_write(struct exec_writer *writer, const void *bytes, size_t length);
+int exec_writer_flush(struct exec_writer *writer);
+bool exec_writer_is_behind(const struct exec_writer *writer);
+
+/* ---- exec_terminal.c ---------------------------------------------------------------------- */
+
+/* A pseudo terminal between the user's streams and the command. */
+struct exec_terminal {
+    int master, slave;
+    int user;  /* the user's own terminal, for its size; -1: none */
+    int input; /* standard input; -1: at its end */
+    bool raw;
+    struct termios saved;
+    char bytes[4096]; /* from input, not yet written */
+    size_t length, done;
+    bool after_line; /* the last byte was the end of a line */
+};
+
+int exec_terminal_open(struct exec_terminal *terminal, struct tc_error *reterr);
+/* Gives the user's terminal back as it was. */
+void exec_terminal_close(struct exec_terminal *terminal);
+void exec_terminal_resize(const struct exec_terminal *terminal);
+/* From standard input to the command, as far as it takes it. */
+void exec_terminal_relay(struct exec_terminal *terminal, bool readable);
+/* From the command to `out`. 0, or -1 when `out` is broken. */
+int exec_terminal_show(struct exec_terminal *terminal, struct exec_writer *out);
+
+/* ---- exec_report.c ------------------------------------------------------------------------ */
+
+/* Says on standard error what the command's own output does not: verdict, fix, denials. With
+ * `probe`, also what this host lacks. */
+void exec_report(const struct tc_result *result, bool all_denials, bool probe);
+
+#endif
