@@ -48,6 +48,7 @@ static int compile(struct tc_engine *engine, struct tci_plan_entry *entry, struc
         .tool = *entry->tool->name ? entry->tool->name : "[defaults]",
         .settings = &entry->narrowed.settings,
         .clauses = tci_tool_clauses(&entry->narrowed),
+        .policy = engine->policy,
     };
     entry->backend = engine->find_backend(entry->narrowed.settings.backend);
     if (!entry->backend || entry->backend->abi != TC_BACKEND_ABI)

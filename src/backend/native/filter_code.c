@@ -32,7 +32,7 @@ enum {
     BLOCKS_MAX = 64,
     RETURNS_MAX = 24,
     RANGES_MAX = TCI_NUMBER_LIMIT + 4,
-    SINGLES_MAX = 6, /* in a cluster; measured: more make paths long, fewer make the tree large */
+    SINGLES_MAX = 4, /* in a cluster; measured: more make paths long, fewer make the tree large */
 };
 
 /* Counted from the end; 0 is no place. */

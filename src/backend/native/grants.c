@@ -44,6 +44,8 @@ static const char *writable_around(const struct tc_plan *plan, const char *host)
     consider(&plan->spec.settings->filesystem, host, &best);
     for (size_t i = 0; policy && i < policy->tool_count; i++)
         consider(&policy->tools[i].settings.filesystem, host, &best);
+    if (policy && policy->anonymous)
+        consider(&policy->anonymous->settings.filesystem, host, &best);
     return best;
 }
 

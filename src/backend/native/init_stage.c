@@ -124,7 +124,8 @@ static long clone_tree(const struct tci_init_mount *m, const char *path, uint32_
     if (!(m->flags & TCI_MOUNT_CHECKED))
         return must(TCI_INIT_STEP_MOUNT_SOURCE, item, CALL(open_tree, at_cwd, path, flags, 0, 0));
     source = open_checked(at_cwd, path, m->flags, m->device, m->inode);
-    must(source == -ESTALE ? TCI_INIT_STEP_MOUNT_CHANGED : TCI_INIT_STEP_MOUNT_SOURCE, item, source);
+    must(source == -ESTALE ? TCI_INIT_STEP_MOUNT_CHANGED : TCI_INIT_STEP_MOUNT_SOURCE, item,
+         source);
     return must(TCI_INIT_STEP_MOUNT, item,
                 CALL(open_tree, source, "", flags | at_empty_path, 0, 0));
 }
@@ -241,6 +242,10 @@ static void make_root(const struct init *init)
          CALL(mount_setattr, at_cwd, "/", at_recursive, &alone, sizeof alone));
     for (uint32_t i = 0; i < list->count; i++)
         root = place(init, root, &mounts[i], i);
+    for (uint32_t i = 0; i < list->count; i++)
+        if (mounts[i].flags & TCI_MOUNT_SEAL)
+            set_attributes(open_target(root, config_at(init, mounts[i].target), i),
+                           MOUNT_ATTR_RDONLY, 0, i);
     /* The root itself was open for making mount points. */
     set_attributes(root, MOUNT_ATTR_RDONLY | MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV, 0, 0);
     pivot(root);

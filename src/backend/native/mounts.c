@@ -339,16 +339,36 @@ static int place_grant(struct build *b, const struct tci_path_rule *rule)
     return 0;
 }
 
+/* Is anything granted below it? */
+static bool has_inside(const struct build *b, const char *cage)
+{
+    for (size_t i = 0; i < b->place_count; i++)
+        if (strcmp(b->places[i].path, cage) != 0 && tci_path_is_within(b->places[i].path, cage))
+            return true;
+    return false;
+}
+
+/* An empty directory that can be passed through and not be listed, for what is granted inside it. */
+static int cover(struct build *b, const char *cage)
+{
+    const bool open = has_inside(b, cage);
+    if (place_tmpfs(b, cage, 65536, "0111", (open ? LOCKED_DOWN : READ_ONLY) | MOUNT_ATTR_NOEXEC) <
+        0)
+        return -1;
+    if (open)
+        b->plan->mounts.items[b->plan->mounts.count - 1].flags |= TCI_MOUNT_SEAL;
+    return 0;
+}
+
 /* Something unreadable over it. What is not there cannot be covered, and could appear later. */
 static int place_hidden(struct build *b, const struct tci_path_rule *rule)
 {
     const struct tci_mount *around = mount_around(b->plan, rule->cage + 1);
     int found;
     if (around && !around->host) {
-        /* Nothing is there and nobody can make it, except in a tmpfs that the command may write. */
-        if (around->attributes & MOUNT_ATTR_RDONLY || !*around->target)
-            return 0;
-        return place_tmpfs(b, rule->cage, 4096, "0", READ_ONLY | MOUNT_ATTR_NOEXEC);
+        /* Nothing is there, and nobody can make it except in a tmpfs that the command may write. */
+        bool nobody = around->attributes & MOUNT_ATTR_RDONLY || !*around->target;
+        return nobody && !has_inside(b, rule->cage) ? 0 : cover(b, rule->cage);
     }
     found = look_at_point(b, rule->cage);
     if (found == -ENOENT && rule->optional)
@@ -364,7 +384,7 @@ static int place_hidden(struct build *b, const struct tci_path_rule *rule)
         return -1;
     }
     if (found)
-        return place_tmpfs(b, rule->cage, 4096, "0", READ_ONLY | MOUNT_ATTR_NOEXEC);
+        return cover(b, rule->cage);
     /* A device that may not be opened, because of nodev. */
     return place_bind(b, rule->cage, "/dev/null", true, READ_ONLY | MOUNT_ATTR_NOEXEC);
 }
@@ -396,8 +416,8 @@ static int place_copy(struct build *b, const char *path, const struct stat *stat
     tc_cleanup(tci_closep) int fd = -1;
     char *text;
     ssize_t n;
-    if (!S_ISREG(status->st_mode) || status->st_size > copy_max ||
-        !(status->st_mode & S_IROTH) || (fd = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW)) < 0)
+    if (!S_ISREG(status->st_mode) || status->st_size > copy_max || !(status->st_mode & S_IROTH) ||
+        (fd = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW)) < 0)
         return 0;
     text = tci_arena_alloc(b->plan->arena, copy_max + 2);
     if (!text)

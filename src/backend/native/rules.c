@@ -79,6 +79,16 @@ static int add_programs(struct tc_plan *plan, struct tc_error *reterr)
 
 /* ---- jail ---------------------------------------------------------------------------------------- */
 
+/* One may write to /dev/null; /dev/urandom would take it, too, and mix it into the host's numbers. */
+static bool is_writable_device(const char *path)
+{
+    static const char *const devices[] = { "/dev/null", "/dev/zero", "/dev/full" };
+    for (size_t i = 0; i < tci_array_size(devices); i++)
+        if (strcmp(path, devices[i]) == 0)
+            return true;
+    return false;
+}
+
 /* Paths as the finished cage has them: what is read-only there is read-only here. */
 static int jail_rules(struct tc_plan *plan, struct tc_error *reterr)
 {
@@ -94,7 +104,7 @@ static int jail_rules(struct tc_plan *plan, struct tc_error *reterr)
         uint64_t rights = 0;
         if (m->writable || is_scratch)
             rights = writing(plan, execute) & (is_file ? (uint64_t)FILE_RIGHTS : ~UINT64_C(0));
-        else if (m->kind == TCI_MOUNT_DIRECTORY && strcmp(path, "/dev") == 0)
+        else if (is_writable_device(path))
             rights = DEVICE;
         if (rights && *m->target && !add(plan, path, rights, reterr))
             return -1;

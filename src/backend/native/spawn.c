@@ -87,8 +87,8 @@ static void arrange_descriptors(struct tci_spawn *spawn)
  * anybody who is not root there. Init needs these few to build the cage. */
 static void keep_capabilities(struct tci_spawn *spawn)
 {
-    static const int needed[] = { CAP_SETGID, CAP_SETUID, CAP_SETPCAP, CAP_NET_ADMIN,
-                                  CAP_SYS_ADMIN };
+    static const int needed[] = { CAP_DAC_OVERRIDE, CAP_SETGID,    CAP_SETUID,
+                                  CAP_SETPCAP,      CAP_NET_ADMIN, CAP_SYS_ADMIN };
     struct __user_cap_header_struct header = { .version = _LINUX_CAPABILITY_VERSION_3 };
     struct __user_cap_data_struct data[2] = { { 0 } };
     for (size_t i = 0; i < tci_array_size(needed); i++) {
@@ -202,8 +202,7 @@ static long start_child(struct tci_spawn *spawn, char *stack)
     bool into = spawn->cgroup && spawn->cgroup->into >= 0;
     struct clone_args args = {
         .flags = CLONE_VM | CLONE_VFORK | CLONE_PIDFD | CLONE_CLEAR_SIGHAND |
-                 namespaces(spawn->plan) |
-                 (into ? CLONE_INTO_CGROUP : 0),
+                 namespaces(spawn->plan) | (into ? CLONE_INTO_CGROUP : 0),
         .pidfd = (uint64_t)(uintptr_t)&spawn->pidfd,
         .exit_signal = SIGCHLD,
         .stack = (uint64_t)(uintptr_t)stack,
@@ -213,8 +212,8 @@ static long start_child(struct tci_spawn *spawn, char *stack)
     long pid = clone3_run(&args, child, spawn);
     /* Some container engines hide clone3. Without a group to be born in, clone does as well. */
     if (pid == -ENOSYS && !into) {
-        pid = clone(child_without_clone3, stack + stack_size, (int)(uint32_t)args.flags | SIGCHLD, spawn,
-                    &spawn->pidfd);
+        pid = clone(child_without_clone3, stack + stack_size, (int)(uint32_t)args.flags | SIGCHLD,
+                    spawn, &spawn->pidfd);
         pid = pid < 0 ? -errno : pid;
     }
     return pid;
