@@ -4,10 +4,17 @@
 #include "cli/cli.h"
 
 #include <string.h>
+#include "backend/backend.h"
 #include "backend/ready.h"
 #include "json/write.h"
 
 enum { doctor_max = 1024 * 1024 };
+
+static bool is_built_in(const char *backend)
+{
+    int kind = tci_backend_kind_from_name(backend);
+    return kind >= 0 && tci_backend_for((enum tci_backend_kind)kind);
+}
 
 /* ---- text --------------------------------------------------------------------------------- */
 
@@ -58,10 +65,11 @@ static void text_report(const struct tci_host_report *report, struct tci_buf *ou
         else
             text_missing(report, &missing, out);
     }
-    tci_buf_printf(out,
-                   "\ntoolcage %s checks and explains policies; no backend is built into it "
-                   "yet.\n",
-                   tc_version());
+    tci_buf_printf(out, "\nbuilt into toolcage %s:", tc_version());
+    for (size_t i = 0; i < tci_backend_count(); i++)
+        if (is_built_in(tci_backend_name(i)))
+            tci_buf_printf(out, " %s", tci_backend_name(i));
+    tci_buf_string(out, "; a tool with another backend is refused\n");
 }
 
 /* ---- JSON --------------------------------------------------------------------------------- */
@@ -116,7 +124,7 @@ static void json_report(const struct tci_host_report *report, struct tci_buf *ou
         const char *name = tci_backend_name(i);
         struct tci_missing missing = { 0 };
         tci_json_object_begin(&json, name);
-        tci_json_bool(&json, "built_in", false);
+        tci_json_bool(&json, "built_in", is_built_in(name));
         tci_json_bool(&json, "host_ready", tci_backend_ready(report, name, &missing));
         tci_json_array_begin(&json, "missing");
         for (size_t m = 0; m < missing.count; m++)

@@ -58,6 +58,7 @@ struct tci_cgroups {
 struct tci_cgroup_state {
     struct tci_cgroup_limits limits;
     unsigned made;    /* bits: hierarchies in which the directory exists */
+    bool killed;      /* it is not used again */
     bool pids_closed; /* the kill took away the right to fork: what is refused since then ... */
     uint64_t pids_refused; /* ... is not the cage's doing, so this was read before */
     uint64_t cpu_before;   /* what earlier cages used in the same group */

@@ -149,32 +149,37 @@ static void close_pids(const struct tci_cgroup *group)
     }
 }
 
-/* Nobody is left who could fork: the group may be used again. */
+/* Nobody is left who could fork: then the group stays as it is, and may be used again. */
 static bool is_empty(const struct tci_cgroup *group)
 {
     const struct tci_cgroup_state *state = group->state;
     int ids[BATCH];
-    for (unsigned i = 0; i < group->groups->count; i++)
-        if (state->made >> i & 1 && list(&group->groups->hierarchies[i], group->name, ids) != 0)
+    for (unsigned i = 0; i < group->groups->count; i++) {
+        const struct tci_cgroup_hierarchy *h = &group->groups->hierarchies[i];
+        if (!(state->made >> i & 1))
+            continue;
+        if (h->v2) /* all hierarchies hold the same processes */
+            return tci_cgroup_wait_empty(h, group->name, 0);
+        if (list(h, group->name, ids) != 0)
             return false;
+    }
     return true;
 }
 
 void tci_cgroup_kill(const struct tci_cgroup *group, int deadline_ms)
 {
-    const struct tci_cgroup_state *state = group->state;
+    struct tci_cgroup_state *state = group->state;
     const struct tci_cgroup_hierarchy *h = group->groups->hierarchies;
     int64_t until_ms = tci_cgroup_now_ms() + deadline_ms;
-    if (!state->made)
+    if (is_empty(group))
         return;
-    /* All hierarchies hold the same processes: version 2 comes first, and is enough. */
+    /* Since Linux 6.12, a child that is cloned into a group that was ever killed dies at once. */
+    state->killed = true;
     if (state->made & 1 && h[0].v2 &&
         tci_cgroup_write(h[0].base, group->name, "cgroup.kill", "1") == 0) {
         (void)tci_cgroup_wait_empty(&h[0], group->name, until_ms);
         return;
     }
-    if (is_empty(group))
-        return;
     close_pids(group);
     for (unsigned i = 0; i < group->groups->count; i++)
         if (state->made >> i & 1 && !kill_each(&h[i], group->name, until_ms))

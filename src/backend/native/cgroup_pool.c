@@ -67,7 +67,7 @@ int tci_cgroup_pool_refresh(struct tci_cgroup *group)
 static bool ended_well(const struct tci_cgroup_state *state)
 {
     uint64_t limit = state->limits.memory;
-    return state->counted && !state->pids_closed && !state->last.oom_kills &&
+    return state->counted && !state->killed && !state->last.oom_kills &&
            !state->last.pids_refused &&
            (limit == TCI_UNLIMITED || state->last.memory_peak < limit - limit / 8);
 }

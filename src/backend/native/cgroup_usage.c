@@ -12,6 +12,8 @@
 #include <sys/eventfd.h>
 #include <unistd.h>
 
+enum { LARGEST_ALLOCATION = 65536 };
+
 static const char *memory_events(const struct tci_cgroup_hierarchy *h)
 {
     return h->v2 ? "memory.events" : "memory.oom_control";
@@ -30,11 +32,12 @@ static int count_memory(const struct tci_cgroup_hierarchy *h, const char *name,
         usage->memory_peak = tci_cgroup_number(h->base, name, "memory.peak");
         return 0;
     }
-    /* Memory with swap has the same limit and is charged first, so it is the one that fails. */
-    if (usage->oom_kills)
-        usage->memory_reached = tci_cgroup_number(h->base, name, "memory.memsw.failcnt") > 0 ||
-                                tci_cgroup_number(h->base, name, "memory.failcnt") > 0;
     usage->memory_peak = tci_cgroup_number(h->base, name, "memory.max_usage_in_bytes");
+    /* There is no counter to rely on: failcnt stays 0 in recent kernels. A group that runs out of
+     * its own memory is full but for one allocation, and the kernel kills for small ones only. */
+    if (usage->oom_kills)
+        usage->memory_reached = usage->memory_peak + LARGEST_ALLOCATION >=
+                                tci_cgroup_number(h->base, name, "memory.limit_in_bytes");
     return 0;
 }
 

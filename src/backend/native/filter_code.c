@@ -225,7 +225,8 @@ static place leaf(struct assembler *as, tci_answer answer)
  */
 static bool is_single(const struct assembler *as, unsigned range)
 {
-    return range + 1 < as->range_count && as->ranges[range + 1].first == as->ranges[range].first + 1;
+    return range + 1 < as->range_count &&
+           as->ranges[range + 1].first == as->ranges[range].first + 1;
 }
 
 static void gather(struct assembler *as)

@@ -16,8 +16,7 @@
 #define NEVER TCI_PROFILE_NEVER
 
 #define GROUP(id, reason)
-#define CALL(name, x86_64, aarch64, profiles, rule)                                       \
-    { x86_64, aarch64, profiles, TCI_RULE_##rule },
+#define CALL(name, x86_64, aarch64, profiles, rule) { x86_64, aarch64, profiles, TCI_RULE_##rule },
 const struct tci_call_row tci_call_rows[TCI_CALL_COUNT] = {
 #include "backend/native/syscalls.def"
 #include "backend/native/syscalls_never.def"
@@ -32,7 +31,7 @@ static const char names[TCI_CALL_COUNT][24] = {
 };
 #undef CALL
 
-#define CALL(name, x86_64, aarch64, profiles, rule)                                       \
+#define CALL(name, x86_64, aarch64, profiles, rule)                                                \
     _Static_assert(sizeof(#name) <= sizeof names[0], #name);                                       \
     _Static_assert((x86_64) < TCI_NUMBER_LIMIT && (aarch64) < TCI_NUMBER_LIMIT, #name);
 #include "backend/native/syscalls.def"

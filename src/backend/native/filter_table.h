@@ -12,7 +12,7 @@
 
 /* Every call has an index; a group begins at the index of its first call. */
 enum tci_call {
-#define GROUP(id, reason)                                    TCI_CALL_AT_##id, TCI_CALL_BEFORE_##id = TCI_CALL_AT_##id - 1,
+#define GROUP(id, reason)                           TCI_CALL_AT_##id, TCI_CALL_BEFORE_##id = TCI_CALL_AT_##id - 1,
 #define CALL(name, x86_64, aarch64, profiles, rule) TCI_CALL_##name,
 #include "backend/native/syscalls.def"
 #include "backend/native/syscalls_never.def"

@@ -23,7 +23,8 @@ enum {
     init_failed = 127,
     everybody = -1,
     capability_last = 63,
-    signalfd_flags = 02000000 | 04000, /* CLOEXEC | NONBLOCK */
+    o_cloexec = 02000000,
+    signalfd_flags = o_cloexec | 04000, /* NONBLOCK */
 };
 
 INIT_START;
@@ -137,15 +138,30 @@ static int take_signals(void)
                      CALL(signalfd4, -1, &child, sizeof child, signalfd_flags, 0));
 }
 
-static long start_command(const struct init *init)
+/*
+ * Taking the host's root away waits for other processors, and so it is done beside the command's
+ * process, which prepares itself meanwhile. It starts its program when it gets a byte: when nothing of
+ * the host is left and init has no privileges any more.
+ */
+static long start_command(struct init *init)
 {
     long pid;
     char byte;
     if (init->is_traced && CALL(read, TCI_INIT_FD_GO, &byte, 1, 0, 0) != 1)
         broken(TCI_INIT_STEP_GO, 1, -EPIPE);
+    must(TCI_INIT_STEP_FORK, 1, CALL(pipe2, init->start, o_cloexec, 0, 0, 0));
     pid = must(TCI_INIT_STEP_FORK, 0, CALL(clone, SIGCHLD, 0, 0, 0, 0));
-    if (pid == 0)
+    if (pid == 0) {
+        (void)CALL(close, init->start[1], 0, 0, 0, 0);
+        drop_privileges(init);
         become_command(init);
+    }
+    if (init->is_jail)
+        leave_host();
+    drop_privileges(init);
+    must(TCI_INIT_STEP_FORK, 2, CALL(write, init->start[1], "s", 1, 0, 0));
+    (void)CALL(close, init->start[0], 0, 0, 0, 0);
+    (void)CALL(close, init->start[1], 0, 0, 0, 0);
     if (!init->is_jail) {
         struct tci_init_report r = { .end = TCI_INIT_STARTED, .status = (int32_t)pid };
         report(&r);
@@ -244,9 +260,6 @@ _Noreturn void init_main(long *arguments)
     if (init.is_jail)
         enter_cage(&init);
     init.ruleset = make_ruleset(&init);
-    must(TCI_INIT_STEP_DIRECTORY, 0,
-         CALL(chdir, config_at(&init, init.config->directory), 0, 0, 0, 0));
-    drop_privileges(&init);
     if (!init.is_jail)
         must(TCI_INIT_STEP_SUBREAPER, 0, CALL(prctl, PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0));
     signals = take_signals();

@@ -14,7 +14,8 @@ struct init {
     const struct tci_init_config *config; /* mapped, read-only */
     char **command, **environment;
     bool is_jail, is_mapped, has_terminal, is_traced, must_hold;
-    int ruleset; /* Landlock; -1: none */
+    int ruleset;  /* Landlock; -1: none */
+    int start[2]; /* a byte on this pipe lets the command's process start its program */
 };
 
 /* The configuration's arrays and texts. */
@@ -30,8 +31,9 @@ long must(enum tci_init_step step, uint32_t item, long result);
 _Noreturn void leave(int status);
 void report(struct tci_init_report *what);
 
-/* init_stage.c: namespaces, identity, root directory: afterwards nothing of the host is left. */
+/* init_stage.c: namespaces, identity, root directory; and then the end of the host's own root. */
 void enter_cage(const struct init *init);
+void leave_host(void);
 /* init_rules.c: the Landlock ruleset, or -1. */
 int make_ruleset(const struct init *init);
 /* init_command.c: the command's process; does not return. */

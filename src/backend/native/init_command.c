@@ -100,11 +100,14 @@ _Noreturn void become_command(const struct init *init)
         .filter = (struct sock_filter *)(uintptr_t)config_at(init, config->filter.offset),
     };
     static const unsigned long none;
+    char byte;
     /* Nothing is ignored: spawn.c has seen to that. */
     (void)CALL(rt_sigprocmask, SIG_SETMASK, &none, 0, sizeof none, 0);
     /* A session of its own: no terminal of the host is left to be talked to. Without a pid namespace
      * it is a group, which the filter lets nobody leave, so that one signal ends it. */
     must(TCI_INIT_STEP_GROUP, 0, CALL(setsid, 0, 0, 0, 0, 0));
+    must(TCI_INIT_STEP_DIRECTORY, 0, CALL(chdir, config_at(init, config->directory), 0, 0, 0, 0));
+    (void)CALL(umask, 022, 0, 0, 0, 0);
     if (init->has_terminal)
         must(TCI_INIT_STEP_TERMINAL, 0, CALL(ioctl, 0, TIOCSCTTY, 0, 0, 0));
     set_limits(config);
@@ -113,5 +116,7 @@ _Noreturn void become_command(const struct init *init)
     /* The way to report stays open until the program starts, not a moment longer. */
     must(TCI_INIT_STEP_DESCRIPTORS, 0, CALL(close_range, 3, ~0U, CLOSE_RANGE_CLOEXEC, 0, 0));
     must(TCI_INIT_STEP_FILTER, 0, CALL(seccomp, SECCOMP_SET_MODE_FILTER, 0, &program, 0, 0));
+    if (CALL(read, init->start[0], &byte, 1, 0, 0) != 1)
+        leave(program_failed); /* init has said why */
     not_started(start_program(init));
 }

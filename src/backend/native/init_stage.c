@@ -221,12 +221,16 @@ static long place(const struct init *init, long root, const struct tci_init_moun
     return root;
 }
 
-/* The host's root is not hidden, it is gone: pivot_root puts it under the new one, and then it is
- * taken away. */
+/* The host's root is not hidden, it is gone: pivot_root lays it over the new one, where no path of
+ * ours leads, and then it is taken away. */
 static void pivot(long root)
 {
     must(TCI_INIT_STEP_PIVOT, 0, CALL(fchdir, root, 0, 0, 0, 0));
     must(TCI_INIT_STEP_PIVOT, 1, CALL(pivot_root, ".", ".", 0, 0, 0));
+}
+
+void leave_host(void)
+{
     must(TCI_INIT_STEP_PIVOT, 2, CALL(umount2, ".", detach, 0, 0, 0));
     must(TCI_INIT_STEP_PIVOT, 3, CALL(chdir, "/", 0, 0, 0, 0));
 }

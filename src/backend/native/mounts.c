@@ -295,6 +295,39 @@ static uint64_t no_exec(const struct tc_plan *plan)
     return plan->spec.settings->commands.any ? 0 : MOUNT_ATTR_NOEXEC;
 }
 
+static int place_grant(struct build *b, const struct tci_path_rule *rule);
+
+/*
+ * The attack: the policy lets a tool write to /work and hides /work/keys/private. One call renames
+ * /work/keys and makes another; the next call hides the wrong one. A mount point cannot be renamed:
+ * so every directory on the way from a writable grant to a rule inside it becomes one, laid over
+ * itself.
+ */
+static int pin_parents(struct build *b, const char *cage)
+{
+    const struct tci_mount *outer = mount_around(b->plan, cage + 1);
+    const char *slash;
+    size_t from;
+    if (!outer || !outer->writable)
+        return 0;
+    from = 1 + strlen(outer->target) + (*outer->target ? 1 : 0);
+    for (slash = strchr(cage + from, '/'); slash; slash = strchr(slash + 1, '/')) {
+        char buffer[TCI_PATH_MAX + 1];
+        struct tci_path_rule rule = { .access = TCI_ACCESS_WRITABLE };
+        rule.cage = tci_arena_strndup(b->plan->arena, cage, (size_t)(slash - cage));
+        if (!rule.cage)
+            return tci_error_no_memory(b->reterr);
+        if (!tci_native_host_path(b->plan, rule.cage, buffer, sizeof buffer))
+            return 0;
+        rule.host = tci_arena_strdup(b->plan->arena, buffer);
+        if (!rule.host)
+            return tci_error_no_memory(b->reterr);
+        if (place_grant(b, &rule) < 0)
+            return -1;
+    }
+    return 0;
+}
+
 static int place_grant(struct build *b, const struct tci_path_rule *rule)
 {
     const struct tc_plan *plan = b->plan;
@@ -533,6 +566,12 @@ static int place_dev(struct build *b)
     return place_tmpfs(b, "/dev", 1 << 16, "0755", MOUNT_ATTR_NOSUID | MOUNT_ATTR_NOEXEC);
 }
 
+/* An optional path that is not there: then its parents need not be there either. */
+static bool is_absent(const struct build *b, const struct tci_path_rule *rule)
+{
+    return rule->optional && look_at_point(b, rule->cage) == -ENOENT;
+}
+
 int tci_native_mounts(struct tc_plan *plan, struct tc_error *reterr)
 {
     struct build b = { .plan = plan, .reterr = reterr };
@@ -543,6 +582,8 @@ int tci_native_mounts(struct tc_plan *plan, struct tc_error *reterr)
         int r = 0;
         if (strcmp(p->path, "/") == 0)
             continue;
+        if (p->rule && !is_absent(&b, p->rule) && pin_parents(&b, p->path) < 0)
+            return -1;
         if (!p->rule)
             r = place_own(&b, p->own);
         else

@@ -14,6 +14,7 @@
 #ifndef TCI_BACKEND_NATIVE_NATIVE_H
 #define TCI_BACKEND_NATIVE_NATIVE_H
 
+#include <pthread.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include "backend/backend.h"
@@ -93,6 +94,8 @@ struct tc_plan {
     struct tci_filter filter;
     char layers[TCI_LAYERS_MAX];
     int init_fd, config_fd, owner_fd, idmap_fd; /* -1: none */
+    pthread_mutex_t lock;                       /* for `dying` */
+    struct tc_run *dying;
 };
 
 /* plan.c */

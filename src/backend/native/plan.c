@@ -204,6 +204,7 @@ int tci_native_plan(const struct tc_backend *backend, const struct tc_spec *spec
     plan->spec = *spec;
     plan->is_jail = backend->kind == TCI_BACKEND_JAIL;
     plan->is_root = is_host_root();
+    (void)pthread_mutex_init(&plan->lock, NULL);
     plan->init_fd = plan->config_fd = plan->owner_fd = plan->idmap_fd = -1;
     if (compile(plan, reterr) < 0) {
         tci_native_plan_free(plan);
@@ -217,6 +218,8 @@ void tci_native_plan_free(struct tc_plan *plan)
 {
     if (!plan)
         return;
+    tci_native_bury(plan, true);
+    (void)pthread_mutex_destroy(&plan->lock);
     for (size_t i = 0; i < plan->mounts.count; i++)
         (void)tci_close(plan->mounts.items[i].source);
     (void)tci_close(plan->init_fd);

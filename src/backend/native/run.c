@@ -25,7 +25,7 @@
 #include "base/fd.h"
 #include "base/uuid.h"
 
-enum { look_ns = 25000000, end_ms = 5000, argv_max = 65536 };
+enum { look_ns = 5000000, end_ms = 5000, argv_max = 65536, dying_max = 32 };
 
 static const char *const step_texts[] = {
 #define X(id, text) text,
@@ -174,6 +174,7 @@ int tci_native_start(struct tc_plan *plan, const struct tc_io *io, struct tc_run
     struct tc_run *run = calloc(1, sizeof *run);
     if (!run)
         return tci_error_no_memory(reterr);
+    tci_native_bury(plan, false);
     run->plan = plan;
     run->hold = io->hold;
     run->pidfd = run->report = run->go = run->epoll = run->timer = -1;
@@ -185,7 +186,7 @@ int tci_native_start(struct tc_plan *plan, const struct tc_io *io, struct tc_run
     }
     if ((plan->use_cgroup &&
          tci_cgroup_make(plan->cgroups, run->id, &plan->cgroup_limits, &run->cgroup, reterr) < 0) ||
-        spawn(run, io, reterr) < 0 || watch_all(run, reterr) < 0 || map_ids(run, reterr) < 0) {
+        spawn(run, io, reterr) < 0 || map_ids(run, reterr) < 0 || watch_all(run, reterr) < 0) {
         tci_native_destroy(run);
         return -1;
     }
@@ -346,8 +347,8 @@ int tci_native_step(struct tc_run *run, struct tc_outcome *ret, struct tc_error 
     look(run);
     over = has_ended(run);
     read_reports(run);
-    /* Everything but init has ended when it reports; it is held for the files. */
-    if (!over && !(run->hold && run->last.end == TCI_INIT_ENDED))
+    /* Everything but init has ended when it reports; it is held for the files, or about to leave. */
+    if (!over && run->last.end != TCI_INIT_ENDED)
         return 0;
     add_usage(run, ret);
     run->hit |= ret->hit;
@@ -370,21 +371,8 @@ void tci_native_kill(struct tc_run *run)
         (void)kill(-run->group, SIGKILL);
 }
 
-void tci_native_destroy(struct tc_run *run)
+static void release(struct tc_run *run)
 {
-    struct pollfd p;
-    if (!run)
-        return;
-    run->go = tci_close(run->go); /* who is held may leave */
-    p = (struct pollfd){ .fd = run->pidfd, .events = POLLIN };
-    if (run->pidfd >= 0 && !run->ended) {
-        if (run->last.end != TCI_INIT_ENDED)
-            tci_native_kill(run);
-        if (poll(&p, 1, end_ms) == 0)
-            tci_native_kill(run);
-        while (!has_ended(run) && poll(&p, 1, end_ms) != 0)
-            ;
-    }
     if (run->cgroup && !run->plan->is_jail)
         tci_cgroup_kill(run->cgroup, end_ms);
     tci_cgroup_free(run->cgroup);
@@ -394,6 +382,63 @@ void tci_native_destroy(struct tc_run *run)
     (void)tci_close(run->timer);
     (void)tci_close(run->epoll);
     free(run);
+}
+
+static void wait_for_end(struct tc_run *run)
+{
+    struct pollfd p = { .fd = run->pidfd, .events = POLLIN };
+    if (run->pidfd < 0 || has_ended(run))
+        return;
+    if (run->last.end != TCI_INIT_ENDED)
+        tci_native_kill(run);
+    if (poll(&p, 1, end_ms) == 0)
+        tci_native_kill(run);
+    while (!has_ended(run) && poll(&p, 1, end_ms) != 0)
+        ;
+}
+
+/*
+ * After its report, init has nothing left to do but to end, and the kernel takes its namespaces apart
+ * meanwhile. Nobody waits for that: the next call, or the end of the plan, collects it.
+ */
+void tci_native_bury(struct tc_plan *plan, bool wait)
+{
+    struct tc_run **at, *run, *gone = NULL;
+    size_t count = 0;
+    (void)pthread_mutex_lock(&plan->lock);
+    for (at = &plan->dying; (run = *at) != NULL;) {
+        if (wait || ++count > dying_max || has_ended(run)) {
+            *at = run->next;
+            run->next = gone;
+            gone = run;
+        } else {
+            at = &run->next;
+        }
+    }
+    (void)pthread_mutex_unlock(&plan->lock);
+    while ((run = gone) != NULL) {
+        gone = run->next;
+        wait_for_end(run);
+        release(run);
+    }
+}
+
+void tci_native_destroy(struct tc_run *run)
+{
+    struct tc_plan *plan;
+    if (!run)
+        return;
+    plan = run->plan;
+    run->go = tci_close(run->go); /* who is held may leave */
+    if (run->pidfd >= 0 && !run->ended && run->last.end == TCI_INIT_ENDED && !has_ended(run)) {
+        (void)pthread_mutex_lock(&plan->lock);
+        run->next = plan->dying;
+        plan->dying = run;
+        (void)pthread_mutex_unlock(&plan->lock);
+        return;
+    }
+    wait_for_end(run);
+    release(run);
 }
 
 /* ---- the small ones ------------------------------------------------------------------------------- */

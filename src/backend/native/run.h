@@ -9,6 +9,7 @@ enum { TCI_HANDED_MAX = 96 };
 
 struct tc_run {
     struct tc_plan *plan;
+    struct tc_run *next; /* in the plan's list of those whose init is about to end */
     char id[TCI_SANDBOX_ID_MAX];
     struct tci_cgroup *cgroup; /* or NULL */
     int pid, pidfd;            /* init */
@@ -27,6 +28,8 @@ int tci_native_start(struct tc_plan *plan, const struct tc_io *io, struct tc_run
 int tci_native_step(struct tc_run *run, struct tc_outcome *ret, struct tc_error *reterr);
 void tci_native_kill(struct tc_run *run);
 void tci_native_destroy(struct tc_run *run);
+/* Collects cages whose init has ended; with `wait`, all that were destroyed. */
+void tci_native_bury(struct tc_plan *plan, bool wait);
 int tci_native_fd(const struct tc_run *run);
 int tci_native_pid(const struct tc_run *run);
 void tci_native_go(struct tc_run *run);
