@@ -232,7 +232,7 @@ static int walk_directory(struct walk *walk, int fd, const struct tci_glob_set *
     directory = fdopendir(owned);
     if (!directory)
         return tci_error_no_memory(walk->x->reterr);
-    owned = -1;
+    (void)tci_take_fd(&owned); /* closedir closes it */
     return read_entries(walk, directory, set);
 }
 

@@ -16,6 +16,9 @@ static const struct tci_cage_path always[] = {
 /* Without a pid namespace, /proc would show every process of the host, with its environment. */
 static const struct tci_cage_path own_processes[] = {
     { "/proc", TCI_ACCESS_READABLE, "" },
+    /* Names of the caller's keys. */
+    { "/proc/keys", TCI_ACCESS_HIDDEN, "" },
+    { "/proc/key-users", TCI_ACCESS_HIDDEN, "" },
 };
 
 static const struct tci_cage_path scratch[] = {

@@ -81,8 +81,12 @@ static void decide_path(const struct tci_settings *s, const char *path, enum tc_
     (void)snprintf(d->rule, sizeof d->rule, "%s: %.300s", tci_access_name(answer.access),
                    answer.path);
     if (answer.access == TCI_ACCESS_HIDDEN) {
-        tci_decide(d, false, answer.key, "%.380s is hidden", path);
-        tci_decide_fix(d, "remove \"%.380s\" from \"hidden\"", answer.path);
+        tci_decide(d, false, *answer.key ? answer.key : "filesystem", "%.380s is hidden%s", path,
+                   *answer.key ? "" : " in every cage");
+        if (*answer.key)
+            tci_decide_fix(d, "remove \"%.380s\" from \"hidden\"", answer.path);
+        else
+            tci_decide_fix(d, "nothing in a policy shows it");
     } else if (access == TC_ACCESS_WRITE && answer.access != TCI_ACCESS_WRITABLE) {
         tci_decide(d, false, *answer.key ? answer.key : "filesystem", "%.380s is only readable",
                    path);

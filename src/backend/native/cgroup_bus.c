@@ -131,21 +131,24 @@ static int wait_for(int fd, short events, int64_t until_ms)
     return n ? 0 : ETIMEDOUT;
 }
 
+/* After a call that failed: 0 means to try again. */
+static int after_failure(int fd, short events, int64_t until_ms)
+{
+    if (errno == EAGAIN)
+        return wait_for(fd, events, until_ms);
+    return errno == EINTR ? 0 : errno;
+}
+
 static int send_all(int fd, const void *bytes, size_t length, int64_t until_ms)
 {
     const char *at = bytes;
     while (length) {
         ssize_t n = send(fd, at, length, MSG_NOSIGNAL | MSG_DONTWAIT);
-        int problem = n >= 0                                    ? 0
-                      : errno == EAGAIN || errno == EWOULDBLOCK ? wait_for(fd, POLLOUT, until_ms)
-                      : errno == EINTR                          ? 0
-                                                                : errno;
+        int problem = n < 0 ? after_failure(fd, POLLOUT, until_ms) : 0;
         if (problem)
             return problem;
-        if (n > 0) {
-            at += n;
-            length -= (size_t)n;
-        }
+        at += n > 0 ? n : 0;
+        length -= n > 0 ? (size_t)n : 0;
     }
     return 0;
 }
@@ -155,17 +158,11 @@ static int receive_all(int fd, void *bytes, size_t length, int64_t until_ms)
     char *at = bytes;
     while (length) {
         ssize_t n = recv(fd, at, length, MSG_DONTWAIT);
-        int problem = n > 0                                     ? 0
-                      : n == 0                                  ? ECONNRESET
-                      : errno == EAGAIN || errno == EWOULDBLOCK ? wait_for(fd, POLLIN, until_ms)
-                      : errno == EINTR                          ? 0
-                                                                : errno;
+        int problem = n < 0 ? after_failure(fd, POLLIN, until_ms) : n == 0 ? ECONNRESET : 0;
         if (problem)
             return problem;
-        if (n > 0) {
-            at += n;
-            length -= (size_t)n;
-        }
+        at += n > 0 ? n : 0;
+        length -= n > 0 ? (size_t)n : 0;
     }
     return 0;
 }

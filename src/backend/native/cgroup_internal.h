@@ -158,7 +158,9 @@ void tci_cgroups_sweep(const struct tci_cgroups *groups);
 
 /* Moves this process into a new scope of its own that is handed over to it. 0 or an errno. */
 int tci_cgroup_systemd_scope(int deadline_ms);
-/* The same over a connected socket. */
+/* Signs in and makes the call, over a connected socket. */
 int tci_cgroup_systemd_ask(int fd, const char *unit, int64_t until_ms);
+/* The call alone. */
+int tci_cgroup_systemd_call(int fd, const char *unit, int64_t until_ms);
 
 #endif

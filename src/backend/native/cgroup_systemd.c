@@ -51,7 +51,7 @@ static void encode_scope(struct tci_bus_data *data, const char *unit)
     tci_bus_array_end(data, units);
 }
 
-int tci_cgroup_systemd_ask(int fd, const char *unit, int64_t until_ms)
+int tci_cgroup_systemd_call(int fd, const char *unit, int64_t until_ms)
 {
     struct tci_bus_data body = { .used = 0 };
     const struct tci_bus_call call = {
@@ -63,11 +63,14 @@ int tci_cgroup_systemd_ask(int fd, const char *unit, int64_t until_ms)
         .body = &body,
         .serial = 1,
     };
-    int problem = tci_bus_sign_in(fd, until_ms);
-    if (problem)
-        return problem;
     encode_scope(&body, unit);
     return tci_bus_call(fd, &call, until_ms);
+}
+
+int tci_cgroup_systemd_ask(int fd, const char *unit, int64_t until_ms)
+{
+    int problem = tci_bus_sign_in(fd, until_ms);
+    return problem ? problem : tci_cgroup_systemd_call(fd, unit, until_ms);
 }
 
 static int connect_manager(int *ret)

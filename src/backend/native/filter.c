@@ -53,6 +53,8 @@ static const struct {
     { TCI_FILTER_LANDLOCK_GAPS, "Landlock does not rule it, so it would reach files of the host" },
     { TCI_FILTER_NO_MEMFD, "it would start programs that are not in \"commands\"" },
     { TCI_FILTER_NO_IPC, "it would reach objects of the host" },
+    { TCI_FILTER_COUNT_MEMORY, "memory outside of the address space would not be counted" },
+    { TCI_FILTER_NO_UNIX, "it would reach sockets of the host in granted directories" },
 };
 
 static void choose_profile(struct work *work, enum tci_syscall_profile profile)

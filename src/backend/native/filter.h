@@ -48,6 +48,10 @@ enum {
     TCI_FILTER_NO_MEMFD = 256,
     /* No ipc namespace. */
     TCI_FILTER_NO_IPC = 512,
+    /* Directories of the host are granted, and sockets of the host could lie in them. */
+    TCI_FILTER_NO_UNIX = 1024,
+    /* Memory is limited by the address space: nothing that holds memory outside of it. */
+    TCI_FILTER_COUNT_MEMORY = 2048,
 
     /* All that a backend without any namespace needs, whatever its Landlock can do. */
     TCI_FILTER_NO_NAMESPACES = TCI_FILTER_SELF_ONLY | TCI_FILTER_LANDLOCK_GAPS | TCI_FILTER_NO_IPC

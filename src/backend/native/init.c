@@ -12,6 +12,7 @@
 
 #include <asm/signal.h>
 #include <linux/capability.h>
+#include <linux/keyctl.h>
 #include <linux/mman.h>
 #include <linux/poll.h>
 #include <linux/prctl.h>
@@ -253,6 +254,9 @@ _Noreturn void init_main(long *arguments)
 
     if (arguments[0] < 2)
         broken(TCI_INIT_STEP_CONFIG, 2, -EINVAL);
+    /* The caller's session keyring stays behind. Where there are no keyrings, there is nothing to
+     * leave. */
+    (void)CALL(keyctl, KEYCTL_JOIN_SESSION_KEYRING, 0, 0, 0, 0);
     read_flags(&init, argv[0]);
     init.command = argv + 1;
     init.environment = argv + arguments[0] + 1;

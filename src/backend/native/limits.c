@@ -38,6 +38,32 @@ static int pin(struct tc_plan *plan, uint64_t cores, struct tc_error *reterr)
     return 0;
 }
 
+/*
+ * Without a control group, memory is the address space of the one process. What it could hold besides
+ * is taken off: pipes of the standard size, two descriptors each (the filter refuses larger ones, and
+ * nameless files), and the memory file systems of a jail.
+ */
+static int limit_address_space(struct tc_plan *plan, struct tc_error *reterr)
+{
+    const struct tci_settings *s = plan->spec.settings;
+    const uint64_t pipe_bytes = 65536, files = s->files == TCI_UNLIMITED ? 1024 : s->files;
+    const uint64_t besides = files / 2 * pipe_bytes +
+                             (plan->is_jail ? 2 * s->filesystem.scratch : 0);
+    if (besides >= s->memory / 2) {
+        tci_error_set(reterr, TC_ERROR_UNSUPPORTED,
+                      "without a control group, memory cannot be kept: pipes and scratch alone "
+                      "could hold %llu bytes of it",
+                      (unsigned long long)besides);
+        tci_error_remedy(reterr,
+                         "lower files and scratch, raise memory, or give toolcage a control "
+                         "group: see cgroup_memory in toolcage doctor");
+        return -1;
+    }
+    plan->counts_memory = true;
+    add_limit(plan, RLIMIT_AS, s->memory - besides);
+    return 0;
+}
+
 int tci_native_limits(struct tc_plan *plan, struct tc_error *reterr)
 {
     const struct tci_settings *s = plan->spec.settings;
@@ -56,8 +82,8 @@ int tci_native_limits(struct tc_plan *plan, struct tc_error *reterr)
 
     if (has & TCI_CGROUP_HAS_MEMORY)
         group->memory = s->memory;
-    else if (s->memory != TCI_UNLIMITED)
-        add_limit(plan, RLIMIT_AS, s->memory);
+    else if (s->memory != TCI_UNLIMITED && limit_address_space(plan, reterr) < 0)
+        return -1;
     /* Init is one of the tree's processes, not one of the policy's. */
     if (has & TCI_CGROUP_HAS_PIDS)
         group->pids = s->pids == TCI_UNLIMITED ? TCI_UNLIMITED : s->pids + 1;

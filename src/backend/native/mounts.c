@@ -220,6 +220,8 @@ static int prepare_point(struct build *b, const char *cage, bool is_file, uint32
     const struct tci_mount *around = mount_around(b->plan, cage + 1);
     int found;
     *flags |= is_file ? TCI_MOUNT_IS_FILE : 0;
+    if (around && around->kind == TCI_MOUNT_PROC)
+        return 0; /* the kernel's own files: as on the host */
     if (around && !around->host) {
         *flags |= TCI_MOUNT_MAKE;
         return make_parents(b, cage);
@@ -509,6 +511,10 @@ static int place_own(struct build *b, const struct tci_cage_path *own)
     if (strcmp(own->path, "/dev/shm") == 0)
         return place_tmpfs(b, own->path, s->filesystem.scratch, "1777",
                            LOCKED_DOWN | MOUNT_ATTR_NOEXEC);
+    if (own->access == TCI_ACCESS_HIDDEN)
+        return access(own->path, F_OK) < 0
+                   ? 0
+                   : place_bind(b, own->path, "/dev/null", true, READ_ONLY | MOUNT_ATTR_NOEXEC);
     for (size_t i = 0; i < tci_array_size(links); i++)
         if (strcmp(own->path, links[i].path) == 0)
             return ours ? place_text(b, TCI_MOUNT_LINK, own->path, links[i].text) : 0;

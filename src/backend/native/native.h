@@ -85,6 +85,7 @@ struct tc_plan {
     struct tci_programs programs;
     struct tci_init_limit limits[TCI_INIT_LIMITS_MAX];
     uint32_t limit_count;
+    bool counts_memory; /* by its address space: nothing may hold memory outside of it */
     bool pinned;
     uint64_t processors[TCI_INIT_CPU_WORDS];
     bool watch_cpu;        /* cpu_time is counted by looking at the group */

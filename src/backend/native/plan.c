@@ -129,9 +129,10 @@ static unsigned filter_flags(const struct tc_plan *plan)
     const bool host_network = s->network.mode == TCI_NETWORK_HOST;
     unsigned flags = (plan->pinned ? TCI_FILTER_KEEP_CPUS : 0) |
                      (s->commands.any ? 0 : TCI_FILTER_NO_MEMFD) |
+                     (plan->counts_memory ? TCI_FILTER_COUNT_MEMORY : 0) |
                      (host_network ? TCI_FILTER_HOST_NETWORK : 0);
     if (plan->is_jail)
-        return flags;
+        return flags | (s->filesystem.count && !host_network ? TCI_FILTER_NO_UNIX : 0);
     return flags | TCI_FILTER_NO_NAMESPACES | TCI_FILTER_KEEP_GROUP |
            (host_network ? 0 : TCI_FILTER_NO_SOCKETS) |
            (plan->landlock_abi < 3 ? TCI_FILTER_NO_TRUNCATE : 0) |
