@@ -6,6 +6,7 @@
 #   PREFIX        where to install (/usr/local), DESTDIR: a staging root in front of it
 #   MESON_FLAGS   more options for `meson setup`, the first time
 #   FUZZ_SECONDS  how long to fuzz each target (60)
+#   VM_ACCEL      kvm: do not emulate the processor in check-vm (tcg)
 #   SETUP=skip    do not look for missing packages
 
 .DEFAULT_GOAL := all
@@ -13,16 +14,16 @@
 .SUFFIXES:
 
 # Handed over in the environment, so that a space in a value needs no quoting anywhere.
-export BUILD PREFIX DESTDIR MESON_FLAGS FUZZ_SECONDS SETUP
+export BUILD PREFIX DESTDIR MESON_FLAGS FUZZ_SECONDS SETUP VM_ACCEL
 
-.PHONY: all help try check install uninstall sanitize fuzz bench static format layers generate setup clean
+.PHONY: all help try check check-vm install uninstall sanitize fuzz bench static format layers generate setup clean
 
 all: ## build (release), into build/
 	@scripts/setup --report build
 	@scripts/build
 
 help: ## list the targets
-	@sed -n 's/^\([a-z]*\):.*## \(.*\)/  make \1\t\2/p' Makefile | expand -t 20
+	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1\t\2/p' Makefile | expand -t 20
 
 try: ## install what is missing, build, and show the main job on examples/
 	@scripts/setup build
@@ -32,6 +33,10 @@ try: ## install what is missing, build, and show the main job on examples/
 check: ## install what is missing, build, and run all tests
 	@scripts/setup check
 	@scripts/check
+
+check-vm: ## the tests of the cages again, on another kernel, in virtual machines
+	@scripts/setup check-vm
+	@scripts/check-vm
 
 install: all ## install below PREFIX (/usr/local); DESTDIR is respected
 	@scripts/install

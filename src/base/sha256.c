@@ -1,15 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Owns: the compression function of SHA-256 and the padding around it.
+ * Owns: the compression function of SHA-256, in C, and the padding around it.
  * Invariant: block[0 .. length % 64) holds what was added and not compressed yet.
  */
 #include "base/sha256.h"
 
 #include <string.h>
+#include "base/sha256_internal.h"
 #include "base/uuid.h"
 
 /* The first 32 bits of the fractional parts of the cube roots of the first 64 primes. */
-static const uint32_t round_constants[64] = {
+const uint32_t tci_sha256_constants[64] = {
     0x428a2f98, 0x71374491, 0xb5c0fbcf, 0xe9b5dba5, 0x3956c25b, 0x59f111f1, 0x923f82a4, 0xab1c5ed5,
     0xd807aa98, 0x12835b01, 0x243185be, 0x550c7dc3, 0x72be5d74, 0x80deb1fe, 0x9bdc06a7, 0xc19bf174,
     0xe49b69c1, 0xefbe4786, 0x0fc19dc6, 0x240ca1cc, 0x2de92c6f, 0x4a7484aa, 0x5cb0a9dc, 0x76f988da,
@@ -45,7 +46,7 @@ static inline uint32_t next_word(uint32_t w[16], unsigned t)
     return w[t & 15] += s0 + w[(t + 9) & 15] + s1;
 }
 
-static void compress(uint32_t state[8], const unsigned char *block, size_t count)
+void tci_sha256_compress(uint32_t state[8], const unsigned char *block, size_t count)
 {
     uint32_t w[16];
 
@@ -58,7 +59,7 @@ static void compress(uint32_t state[8], const unsigned char *block, size_t count
             uint32_t word = t < 16 ? w[t] : next_word(w, t);
             uint32_t s1 = rotate(e, 6) ^ rotate(e, 11) ^ rotate(e, 25);
             uint32_t s0 = rotate(a, 2) ^ rotate(a, 13) ^ rotate(a, 22);
-            uint32_t t1 = h + s1 + ((e & f) ^ (~e & g)) + round_constants[t] + word;
+            uint32_t t1 = h + s1 + ((e & f) ^ (~e & g)) + tci_sha256_constants[t] + word;
             uint32_t t2 = s0 + ((a & b) ^ (a & c) ^ (b & c));
             h = g, g = f, f = e, e = d + t1;
             d = c, c = b, b = a, a = t1 + t2;
@@ -66,6 +67,12 @@ static void compress(uint32_t state[8], const unsigned char *block, size_t count
         state[0] += a, state[1] += b, state[2] += c, state[3] += d;
         state[4] += e, state[5] += f, state[6] += g, state[7] += h;
     }
+}
+
+static void compress(uint32_t state[8], const unsigned char *blocks, size_t count)
+{
+    if (count > 0 && !tci_sha256_compress_fast(state, blocks, count))
+        tci_sha256_compress(state, blocks, count);
 }
 
 void tci_sha256_begin(struct tci_sha256 *hash)

@@ -311,29 +311,30 @@ static int judge(struct tc_call *call, int r, const struct tc_error *error, stru
     return 0;
 }
 
-static int begin(struct tc_engine *engine, const struct tc_request *request, struct tc_call **ret,
-                 struct tc_error *reterr)
+/* NULL: *reterr says why. */
+static struct tc_call *begin(struct tc_engine *engine, const struct tc_request *request,
+                             struct tc_error *reterr)
 {
     struct tc_error error = { 0 };
     struct tc_call *call;
 
     tci_error_clear(reterr);
     if (check_request(request, reterr) < 0)
-        return -1;
+        return NULL;
     call = calloc(1, sizeof *call);
-    if (!call)
-        return tci_error_no_memory(reterr);
+    if (!call) {
+        tci_error_no_memory(reterr);
+        return NULL;
+    }
     call->engine = engine;
     call->fd = call->timer = call->out = -1;
-    call->requested = request->limits;
     tci_streams_init(&call->streams);
     if (make_result(call, request, reterr) < 0 ||
         judge(call, prepare(call, request, &error), &error, reterr) < 0) {
         tc_call_free(call);
-        return -1;
+        return NULL;
     }
-    *ret = call;
-    return 0;
+    return call;
 }
 
 /* ---- both ways to call -------------------------------------------------------------------- */
@@ -349,8 +350,8 @@ static int make_readable(struct tc_call *call, struct tc_error *reterr)
 int tc_call_start(struct tc_engine *engine, const struct tc_request *request,
                   struct tc_call **ret_call, struct tc_error *reterr)
 {
-    struct tc_call *call = NULL;
-    if (begin(engine, request, &call, reterr) < 0)
+    struct tc_call *call = begin(engine, request, reterr);
+    if (!call)
         return -1;
     if (call->over && make_readable(call, reterr) < 0) {
         tc_call_free(call);
@@ -363,8 +364,10 @@ int tc_call_start(struct tc_engine *engine, const struct tc_request *request,
 int tc_call(struct tc_engine *engine, const struct tc_request *request,
             struct tc_result **ret_result, struct tc_error *reterr)
 {
-    struct tc_call *call = NULL;
-    int r = begin(engine, request, &call, reterr);
+    struct tc_call *call = begin(engine, request, reterr);
+    int r = 0;
+    if (!call)
+        return -1;
     while (r == 0 && !call->over)
         r = run_once(call, true, reterr);
     if (r == 0)

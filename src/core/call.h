@@ -27,7 +27,6 @@ struct tc_call {
     int fd;                    /* an epoll; for a call that was over at once, always readable */
     int timer, out;            /* -1: none */
     const char *out_path;
-    struct tc_limits requested;
     const char *program; /* argv[0] */
     struct tci_plan_entry *plan;
     const struct tci_grant *grant; /* NULL: none */

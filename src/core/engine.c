@@ -23,11 +23,6 @@ static void free_entry(struct tci_plan_entry *entry)
     free(entry);
 }
 
-static void free_entryp(struct tci_plan_entry **entry)
-{
-    free_entry(*entry);
-}
-
 static int no_backend(const struct tci_settings *settings, struct tc_error *reterr)
 {
     tci_error_set(reterr, TC_ERROR_UNSUPPORTED, "this version has no backend \"%s\"",
@@ -125,7 +120,7 @@ int tci_engine_plan(struct tc_engine *engine, const struct tci_tool *tool,
                     const struct tci_grant *grant, const struct tci_limits *limits,
                     struct tci_plan_entry **ret, struct tc_error *reterr)
 {
-    tc_cleanup(free_entryp) struct tci_plan_entry *entry = NULL;
+    struct tci_plan_entry *entry;
 
     if (!tci_grant_narrows(grant))
         grant = NULL; /* its limits are in `limits`: agents share plans */
@@ -140,9 +135,11 @@ int tci_engine_plan(struct tc_engine *engine, const struct tci_tool *tool,
     entry->tool = tool;
     entry->grant = grant;
     entry->limits = *limits;
-    if (compile(engine, entry, reterr) < 0)
+    if (compile(engine, entry, reterr) < 0) {
+        free_entry(entry);
         return -1;
-    *ret = keep_entry(engine, tc_take(entry));
+    }
+    *ret = keep_entry(engine, entry);
     return 0;
 }
 

@@ -49,8 +49,8 @@ struct tci_extracted {
  * Everything it returns is in the arena. Each file is saved whole under its path relative to `cwd`,
  * or, outside of it, under its absolute path, below `out`; or not at all. What is there already is
  * replaced, links below `out` are not followed. A pattern that matches nothing is no error.
- * Negative: memory ran out, or `out` cannot be written, or this kernel has no openat2. *ret then
- * holds what had been saved before.
+ * Negative: memory ran out, `out` cannot be written, the cage's root is gone, or this kernel has no
+ * openat2. *ret then holds what had been saved before.
  */
 int tci_extract(const struct tci_extract *what, struct tci_arena *arena, struct tci_extracted *ret,
                 struct tc_error *reterr);

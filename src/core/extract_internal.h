@@ -23,6 +23,7 @@ struct tci_extraction {
     size_t match_count, match_room;
     size_t match_bytes;
     unsigned entries; /* that were looked at */
+    bool root_seen;   /* the cage's root can be opened */
 };
 
 /* Opens below `directory` without following any link; again when a signal or a rename came between.

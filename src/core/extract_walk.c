@@ -197,7 +197,12 @@ static int read_entries(struct walk *walk, DIR *directory, const struct tci_glob
 {
     const struct dirent *entry;
 
-    while (!walk->exhausted && (errno = 0, entry = readdir(directory)) != NULL) {
+    while (!walk->exhausted) {
+        errno = 0;
+        /* cppcheck-suppress readdirCalled ; nobody else reads from this handle */
+        entry = readdir(directory);
+        if (!entry)
+            break;
         if (strcmp(entry->d_name, ".") == 0 || strcmp(entry->d_name, "..") == 0)
             continue;
         if (walk->x->entries == TCI_EXTRACT_ENTRIES_MAX) {
@@ -218,22 +223,48 @@ static int read_entries(struct walk *walk, DIR *directory, const struct tci_glob
 }
 
 /* Closes `fd`. */
+static int list_directory(struct walk *walk, int fd, const struct tci_glob_set *set)
+{
+    tc_cleanup(closedirp) DIR *directory = fdopendir(fd);
+
+    if (!directory) {
+        tci_close(fd);
+        return tci_error_no_memory(walk->x->reterr);
+    }
+    return read_entries(walk, directory, set);
+}
+
+/* Closes `fd`. */
 static int walk_directory(struct walk *walk, int fd, const struct tci_glob_set *set)
 {
-    tc_cleanup(tci_closep) int owned = fd;
-    tc_cleanup(closedirp) DIR *directory = NULL;
     char name[TCI_COMPONENT_MAX + 1];
+    int status;
 
-    if (is_of_the_kernel(owned))
-        return tci_extract_skip(walk->x, walk->path[0] ? walk->path : "/",
-                                "is a file system of the kernel, which holds no files");
-    if (tci_glob_only_name(&walk->glob, set, name))
-        return visit(walk, owned, set, name, DT_UNKNOWN, true);
-    directory = fdopendir(owned);
-    if (!directory)
-        return tci_error_no_memory(walk->x->reterr);
-    (void)tci_take_fd(&owned); /* closedir closes it */
-    return read_entries(walk, directory, set);
+    if (is_of_the_kernel(fd))
+        status = tci_extract_skip(walk->x, walk->path[0] ? walk->path : "/",
+                                  "is a file system of the kernel, which holds no files");
+    else if (tci_glob_only_name(&walk->glob, set, name))
+        status = visit(walk, fd, set, name, DT_UNKNOWN, true);
+    else
+        return list_directory(walk, fd, set);
+    tci_close(fd);
+    return status;
+}
+
+/* A cage whose root is gone has no directory at all, and "it is not there" says nothing: then the
+ * files are lost, which must not look like there being none. */
+static int check_root(struct tci_extraction *x)
+{
+    int fd;
+
+    if (x->root_seen)
+        return 0;
+    fd = x->what->open_directory(x->what->context, "/", x->reterr);
+    if (fd < 0)
+        return tci_error_set(x->reterr, TC_ERROR_IO, "the cage's root cannot be opened");
+    tci_close(fd);
+    x->root_seen = true;
+    return 0;
 }
 
 /* The directory up to which a pattern is plain text. -1: not there; -2: the extraction ends. */
@@ -245,8 +276,10 @@ static int open_static(struct tci_extraction *x, const char *path)
     errno = 0;
     fd = x->what->open_directory(x->what->context, path, &error);
     errnum = errno;
-    if (fd >= 0 || errnum == ENOENT || errnum == ENOTDIR)
-        return fd < 0 ? -1 : fd;
+    if (fd >= 0)
+        return fd;
+    if (errnum == ENOENT || errnum == ENOTDIR)
+        return check_root(x) < 0 ? -2 : -1;
     if (error.code == TC_ERROR_NO_MEMORY || tci_extract_is_fatal(errnum, x->reterr)) {
         if (x->reterr && !x->reterr->code)
             *x->reterr = error;

@@ -9,9 +9,36 @@ import pytest
 
 REPO = Path(__file__).resolve().parents[2]
 
+# How much slower than usual this machine is: time limits of tests are multiplied by it.
+TIME_SCALE = float(os.environ.get("TOOLCAGE_TIME_SCALE") or os.environ.get("TIME_SCALE") or 1)
+
 
 def pytest_configure(config):
     config.addinivalue_line("markers", "tree: about the source tree, the same for every build")
+    config.addinivalue_line("markers", "native: runs cages; also run in the VM (make check-vm)")
+
+
+def skip_or_fail(name, reason):
+    """For a test that cannot run here: a skip, or a failure if $TOOLCAGE_MUST_WORK names `name`.
+
+    Names are those of backends, separated by commas; `all` stands for every name.
+    """
+    must_work = os.environ.get("TOOLCAGE_MUST_WORK", "").replace(",", " ").split()
+    if name in must_work or "all" in must_work:
+        pytest.fail(f"{name} must work here: {reason}", pytrace=False)
+    pytest.skip(reason)
+
+
+@pytest.fixture(scope="session")
+def must_work():
+    """must_work("jail", reason): the test cannot run here; see skip_or_fail."""
+    return skip_or_fail
+
+
+@pytest.fixture(scope="session")
+def time_scale():
+    """What to multiply time limits with: 1 on a usual machine."""
+    return TIME_SCALE
 
 
 @pytest.fixture(scope="session")
@@ -40,14 +67,14 @@ def clean_env():
 def toolcage(build_dir, clean_env):
     """Runs the command: toolcage("lint", path) returns a CompletedProcess with text in it.
 
-    Keyword arguments go to subprocess.run; `env` adds to the environment.
+    Keyword arguments go to subprocess.run; `env` adds to the environment; `timeout` is scaled.
     """
 
     def run(*args, env=None, timeout=60, **options):
         if "input" not in options:
             options.setdefault("stdin", subprocess.DEVNULL)
         return subprocess.run(
-            [build_dir / "src" / "toolcage", *map(str, args)], env=clean_env | (env or {}), timeout=timeout,
+            [build_dir / "src" / "toolcage", *map(str, args)], env=clean_env | (env or {}), timeout=timeout * TIME_SCALE,
             capture_output=True, text=True, check=False, **options)
 
     return run

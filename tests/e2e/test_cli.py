@@ -415,7 +415,7 @@ def manual(repo, page):
     return path
 
 
-@pytest.mark.parametrize("page", ["toolcage.1", "toolcage-policy.5"])
+@pytest.mark.parametrize("page", ["toolcage.1", "toolcage.3", "toolcage-policy.5"])
 def test_manual_page_is_clean(repo, page):
     need("mandoc")
     done = subprocess.run(["mandoc", "-T", "lint", "-W", "warning", manual(repo, page)], capture_output=True, text=True,

@@ -19,7 +19,7 @@ def sessions(text):
 def test_sessions_of_the_readme_happen_as_shown(repo, build_dir, tmp_path):
     readme = (repo / "README.md").read_text()
     (tmp_path / "tools.toml").write_text(blocks(readme, "toml")[0])
-    shown = list(sessions(blocks(readme, "console")[0]))
+    shown = [session for block in blocks(readme, "console") for session in sessions(block)]
     assert len(shown) >= 4
     for command, output in shown:
         if command.startswith("cat "):

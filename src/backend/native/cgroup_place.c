@@ -66,18 +66,30 @@ static unsigned listed(int directory, const char *file)
     return bits;
 }
 
+/*
+ * Are there processes in it, where none may be? The topmost group has no type and no such rule. The
+ * kernel would let pids and cpu be turned on all the same, and make it the root of a threaded tree,
+ * in which nothing can have memory any more.
+ */
+static bool is_busy(int directory)
+{
+    char text[16];
+    return faccessat(directory, "cgroup.type", F_OK, 0) == 0 &&
+           tci_cgroup_read(directory, ".", "cgroup.procs", text, sizeof text) == 0 && text[0];
+}
+
 /* Turns controllers on for the children, as far as they come down to this group. Returns those that
  * are on then; `ret_busy`: processes were in the way. */
 static unsigned enable(int directory, unsigned wanted, bool *ret_busy)
 {
     unsigned on = listed(directory, "cgroup.subtree_control");
-    unsigned given = listed(directory, "cgroup.controllers");
-    *ret_busy = false;
-    if ((given & wanted & ~on) == 0)
+    unsigned missing = listed(directory, "cgroup.controllers") & wanted & ~on;
+    *ret_busy = missing && is_busy(directory);
+    if (!missing || *ret_busy)
         return on & wanted;
     /* One at a time: one that cannot be had does not keep the others away. */
     for (size_t i = 0; i < tci_array_size(controllers); i++)
-        if (controllers[i].bit & given & wanted & ~on &&
+        if (controllers[i].bit & missing &&
             tci_cgroup_write(directory, ".", "cgroup.subtree_control", controllers[i].enable) ==
                 EBUSY)
             *ret_busy = true;

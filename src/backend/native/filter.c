@@ -14,9 +14,9 @@
 #include "base/quote.h"
 
 #if defined(__x86_64__)
-enum { NATIVE_ARCH = AUDIT_ARCH_X86_64 };
+#define NATIVE_ARCH AUDIT_ARCH_X86_64
 #elif defined(__aarch64__)
-enum { NATIVE_ARCH = AUDIT_ARCH_AARCH64 };
+#define NATIVE_ARCH AUDIT_ARCH_AARCH64
 #else
 #error "the tables are for x86_64 and aarch64"
 #endif
@@ -199,7 +199,7 @@ int tci_filter_compile(const struct tci_filter_spec *spec, struct tci_filter *re
                                              [TCI_SYSCALLS_STRICT] = TCI_WHEN_STRICT,
                                              [TCI_SYSCALLS_PURE] = TCI_WHEN_PURE };
     const struct tci_syscalls *syscalls = spec->syscalls;
-    uint32_t arch = spec->arch ? spec->arch : (uint32_t)NATIVE_ARCH;
+    uint32_t arch = spec->arch ? spec->arch : NATIVE_ARCH;
     tc_cleanup(workp_free) struct work *work = calloc(1, sizeof *work);
     if (!work)
         return tci_error_no_memory(reterr);
@@ -222,7 +222,9 @@ void tci_filter_free(struct tci_filter *filter)
 const char *tci_filter_call_name(uint32_t arch, uint32_t number)
 {
     if (!arch)
-        arch = (uint32_t)NATIVE_ARCH;
+        arch = NATIVE_ARCH;
+    if (number >= TCI_NUMBER_LIMIT)
+        return NULL;
     for (unsigned i = 0; i < TCI_CALL_COUNT; i++)
         if (tci_call_number((enum tci_call)i, arch) == (int)number)
             return tci_call_name((enum tci_call)i);

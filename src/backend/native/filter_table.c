@@ -105,7 +105,7 @@ enum tci_call tci_call_find(const char *name)
     for (i = 0; i < TCI_CALL_COUNT; i++)
         if (names[i][0] == name[0] && strcmp(names[i], name) == 0)
             break;
-    return i;
+    return (enum tci_call)i;
 }
 
 const char *tci_call_nearest(const char *name)

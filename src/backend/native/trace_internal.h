@@ -24,14 +24,16 @@
 #include "base/path.h"
 
 #if defined(__x86_64__)
-enum { TCI_TRACE_ARCH = AUDIT_ARCH_X86_64 };
+#define TCI_TRACE_ARCH ((uint32_t)AUDIT_ARCH_X86_64)
 #elif defined(__aarch64__)
 #define TCI_TRACE_ARCH ((uint32_t)AUDIT_ARCH_AARCH64)
+#else
+#error "cages are traced on x86_64 and aarch64"
 #endif
 
 enum {
-    TCI_TRACE_NUMBERS = 512,                     /* of system calls; as in the filter's tables */
-    TCI_TRACE_TEXT_MAX = 4 * TCI_PATH_MAX + 64,  /* a path of which each byte is escaped */
+    TCI_TRACE_NUMBERS = 512,                    /* of system calls; as in the filter's tables */
+    TCI_TRACE_TEXT_MAX = 4 * TCI_PATH_MAX + 64, /* a path of which each byte is escaped */
     TCI_TRACE_RULE_MAX = 768,
     TCI_TRACE_SHOWN_MAX = 300, /* bytes of a path in a rule; a longer one is "it" */
 };
@@ -148,9 +150,9 @@ struct tci_trace_attempt {
 };
 void tci_trace_path(struct tci_trace *trace, const struct tci_trace_attempt *attempt);
 /* Does the policy allow it? Otherwise `rule` says which key decides and what it would take. */
-bool tci_trace_path_allowed(const struct tci_settings *settings,
-                            const struct tci_trace_host *host, enum tci_trace_access access,
-                            const char *path, char rule[TCI_TRACE_RULE_MAX]);
+bool tci_trace_path_allowed(const struct tci_settings *settings, const struct tci_trace_host *host,
+                            enum tci_trace_access access, const char *path,
+                            char rule[TCI_TRACE_RULE_MAX]);
 /* A full disk, or a file that is too large. */
 void tci_trace_full(struct tci_trace *trace, const char *path, int error);
 
@@ -169,11 +171,10 @@ void tci_trace_address(struct tci_trace *trace, struct tci_tracee *tracee, int64
                        int address, int length);
 void tci_trace_message(struct tci_trace *trace, struct tci_tracee *tracee, int64_t result);
 /* Bytes that were written to a socket which is connected to where a name server would be. */
-void tci_trace_question(struct tci_trace *trace, const struct tci_tracee *tracee,
-                        uint64_t address, uint64_t length);
+void tci_trace_question(struct tci_trace *trace, const struct tci_tracee *tracee, uint64_t address,
+                        uint64_t length);
 /* The name that a packet asks a name server for, as "a.example"; false: it is no such packet. */
-bool tci_trace_question_name(const unsigned char *packet, size_t length, char *buffer,
-                             size_t size);
+bool tci_trace_question_name(const unsigned char *packet, size_t length, char *buffer, size_t size);
 
 /* ---- trace_filter.c ------------------------------------------------------------------------------ */
 
