@@ -7,7 +7,10 @@
 #include <sys/mman.h>
 #include <unistd.h>
 #include "base/fd.h"
-#include "init_blob.h" /* made from init*.c by the build */
+
+/* Made from init*.c by the build. */
+extern const unsigned char tci_init_blob[];
+extern const unsigned long tci_init_blob_size;
 
 #ifndef MFD_EXEC
 #define MFD_EXEC 0x0010U
@@ -25,7 +28,7 @@ int tci_native_init_fd(struct tc_error *reterr)
         return -1;
     }
     /* The attack: overwriting init through /proc/PID/exe, to have it run in the next cage. */
-    if (fd < 0 || tci_write_all(fd, tci_init_blob, sizeof tci_init_blob) < 0 ||
+    if (fd < 0 || tci_write_all(fd, tci_init_blob, tci_init_blob_size) < 0 ||
         fcntl(fd, F_ADD_SEALS, F_SEAL_SEAL | F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_WRITE) < 0)
         return tci_error_errno(reterr, errno, "keeping the cage's init in memory");
     return tci_take_fd(&fd);

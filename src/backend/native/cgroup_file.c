@@ -10,16 +10,15 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 #include <unistd.h>
+
+#include "base/clock.h"
 
 enum { FILE_NAME_MAX = 40 };
 
 int64_t tci_cgroup_now_ms(void)
 {
-    struct timespec now;
-    (void)clock_gettime(CLOCK_MONOTONIC, &now);
-    return (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
+    return (int64_t)(tci_clock_us() / 1000);
 }
 
 int tci_cgroup_open_file(int base, const char *name, const char *file, int flags, int *ret)

@@ -107,10 +107,17 @@ int64_t tci_cgroup_now_ms(void);
 
 /* Fills hierarchies, has and kind. */
 void tci_cgroups_place(struct tci_cgroups *groups);
+/* Our own group in version 2. */
+struct tci_cgroup_own {
+    int directory;
+    const char *path;
+    unsigned depth; /* below the top of what can be seen */
+    bool given;     /* systemd has just made it for us */
+};
+
 /* Version 2: the directory in which groups can be made that have (some of) the controllers
- * `wanted`, given our own group at `path`, `depth` below the top of what can be seen. Returns its
- * descriptor, `own` or a new one, and which controllers those groups have; -1: there is none. */
-int tci_cgroup_choose(int own, const char *path, unsigned depth, unsigned wanted,
+ * `wanted`, and which they have. Returns the descriptor of our own group or a new one; -1: none. */
+int tci_cgroup_choose(const struct tci_cgroup_own *own, unsigned wanted,
                       const struct tci_cgroup_owner *owner, unsigned *ret_controllers);
 
 /* ---- limits: cgroup_limits.c --------------------------------------------------------------- */

@@ -96,20 +96,28 @@ static unsigned enable(int directory, unsigned wanted, bool *ret_busy)
     return listed(directory, "cgroup.subtree_control") & wanted;
 }
 
-/* The name of a group that only a delegated unit can have below it. user@UID.service is delegated
- * too, but to the user's service manager and not to us. */
-static bool is_unit_with_groups(const char *path)
+/*
+ * By its name alone: is it ours where systemd runs? A name that no unit has was made by somebody
+ * else, by hand for instance. A scope or a service has groups below it only when it was delegated;
+ * user@UID.service is, to the user's service manager and not to us.
+ */
+static bool is_ours_by_name(const char *path, bool is_above)
 {
     const char *name = strrchr(path, '/'), *end = name ? strrchr(name, '.') : NULL;
-    return end && (strcmp(end, ".scope") == 0 || strcmp(end, ".service") == 0) &&
-           strncmp(name, "/user@", 6) != 0;
+    if (!end)
+        return name && name[1];
+    if (strcmp(end, ".slice") == 0)
+        return false;
+    if (strcmp(end, ".scope") == 0 || strcmp(end, ".service") == 0)
+        return is_above && strncmp(name, "/user@", 6) != 0;
+    return true;
 }
 
 /*
  * Was this group handed over to us? We must be able to write. Without systemd that is all there is
  * to say. systemd wants to be the only one who changes its tree; root could change it anywhere, and
  * a user everything below user@UID.service, so there its mark decides (user.delegate since version
- * 251, trusted.delegate for root before), or, for want of one, what can only be so if it is.
+ * 251, trusted.delegate for root before), or, for want of one, the name.
  */
 static bool is_ours(int directory, const char *path, bool is_above)
 {
@@ -122,7 +130,7 @@ static bool is_ours(int directory, const char *path, bool is_above)
     for (size_t i = 0; i < tci_array_size(marks); i++)
         if (fgetxattr(directory, marks[i], value, sizeof value) == 1)
             return value[0] == '1';
-    return is_above && is_unit_with_groups(path);
+    return is_ours_by_name(path, is_above);
 }
 
 /* Is this process the only one in the group? One that we cannot see is listed as 0. */
@@ -154,31 +162,41 @@ static unsigned step_down(int own, unsigned wanted, const struct tci_cgroup_owne
     return on;
 }
 
-int tci_cgroup_choose(int own, const char *path, unsigned depth, unsigned wanted,
+/* The group above ours, if it was handed over to us and has, or can have, controllers. */
+static int choose_above(const struct tci_cgroup_own *own, unsigned wanted,
+                        unsigned *ret_controllers)
+{
+    char path[TCI_CGROUP_PATH_MAX], *slash;
+    int above = own->depth ? open_directory(own->directory, "..") : -1;
+    bool busy;
+    if (above < 0)
+        return -1;
+    (void)snprintf(path, sizeof path, "%s", own->path);
+    if ((slash = strrchr(path, '/')))
+        *slash = '\0';
+    if (is_ours(above, path, true) && (*ret_controllers = enable(above, wanted, &busy)))
+        return above;
+    (void)close(above);
+    return -1;
+}
+
+int tci_cgroup_choose(const struct tci_cgroup_own *own, unsigned wanted,
                       const struct tci_cgroup_owner *owner, unsigned *ret_controllers)
 {
-    char above_path[TCI_CGROUP_PATH_MAX], *slash;
-    unsigned on = listed(own, "cgroup.subtree_control") & wanted;
     bool busy = false;
     int above;
-    *ret_controllers = on;
-    if (on == wanted && is_usable(own))
-        return own;
-    (void)snprintf(above_path, sizeof above_path, "%s", path);
-    if ((slash = strrchr(above_path, '/')))
-        *slash = '\0';
-    above = depth ? open_directory(own, "..") : -1;
-    if (above >= 0 && is_ours(above, above_path, true) &&
-        (*ret_controllers = enable(above, wanted, &busy)))
-        return above;
+    *ret_controllers = listed(own->directory, "cgroup.subtree_control") & wanted;
+    if (*ret_controllers == wanted && is_usable(own->directory))
+        return own->directory;
+    above = choose_above(own, wanted, ret_controllers);
     if (above >= 0)
-        (void)close(above);
-    if (!is_ours(own, path, false))
+        return above;
+    if (!own->given && !is_ours(own->directory, own->path, false))
         return -1;
-    *ret_controllers = enable(own, wanted, &busy);
+    *ret_controllers = enable(own->directory, wanted, &busy);
     if (busy)
-        *ret_controllers |= step_down(own, wanted, owner);
-    return *ret_controllers ? own : -1;
+        *ret_controllers |= step_down(own->directory, wanted, owner);
+    return *ret_controllers ? own->directory : -1;
 }
 
 static void add(struct tci_cgroups *groups, int base, bool v2, unsigned bits)
@@ -189,19 +207,23 @@ static void add(struct tci_cgroups *groups, int base, bool v2, unsigned bits)
 
 /* Looks for a base whose groups have (some of) the controllers `wanted`; with none wanted, any that
  * can be used. Version 2 measures processor time in every group, without a controller. */
-static bool place_v2_once(struct tci_cgroups *groups, unsigned wanted)
+static bool place_v2_once(struct tci_cgroups *groups, unsigned wanted, bool given)
 {
     struct tci_cgroup_place place;
+    struct tci_cgroup_own own = { .given = given };
     unsigned on = 0;
-    int own, base;
-    if (tci_cgroup_find(NULL, &place) || (own = open_directory(AT_FDCWD, place.directory)) < 0)
+    int base;
+    if (tci_cgroup_find(NULL, &place) ||
+        (own.directory = open_directory(AT_FDCWD, place.directory)) < 0)
         return false;
+    own.path = place.directory;
+    own.depth = place.depth;
     if (wanted)
-        base = tci_cgroup_choose(own, place.directory, place.depth, wanted, &groups->owner, &on);
+        base = tci_cgroup_choose(&own, wanted, &groups->owner, &on);
     else
-        base = is_usable(own) ? own : -1;
-    if (base != own)
-        (void)close(own);
+        base = is_usable(own.directory) ? own.directory : -1;
+    if (base != own.directory)
+        (void)close(own.directory);
     if (base >= 0)
         add(groups, base, true, on | TCI_CGROUP_HAS_CPU_USAGE);
     return base >= 0;
@@ -209,14 +231,14 @@ static bool place_v2_once(struct tci_cgroups *groups, unsigned wanted)
 
 static void place_v2(struct tci_cgroups *groups, unsigned wanted)
 {
-    if (wanted && place_v2_once(groups, wanted))
+    if (wanted && place_v2_once(groups, wanted, false))
         return;
     /* systemd hands over what it has in version 2 only. */
     if (wanted == TCI_CGROUP_LIMITS && tci_cgroup_systemd_scope(SYSTEMD_MS) == 0 &&
-        place_v2_once(groups, wanted))
+        place_v2_once(groups, wanted, true))
         return;
     /* For its kill and its clock: version 1 has the controllers, or nobody. */
-    (void)place_v2_once(groups, 0);
+    (void)place_v2_once(groups, 0, false);
 }
 
 /* ---- version 1 ----------------------------------------------------------------------------- */

@@ -19,6 +19,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "backend/native/cgroup_bus.h"
 #include "backend/probe_cgroup.h"
 
@@ -123,7 +124,8 @@ int tci_cgroup_systemd_scope(int deadline_ms)
     problem = connect_manager(&fd);
     if (problem)
         return problem;
-    (void)!getrandom(&number, sizeof number, GRND_NONBLOCK);
+    if (getrandom(&number, sizeof number, GRND_NONBLOCK) < 0)
+        number = (unsigned)tci_clock_us();
     (void)snprintf(unit, sizeof unit, "toolcage-%d-%08x.scope", (int)getpid(), number);
     problem = tci_cgroup_systemd_ask(fd, unit, until_ms);
     (void)close(fd);

@@ -35,11 +35,6 @@ struct work {
     struct tci_range ranges[TCI_NUMBER_LIMIT + 3];
 };
 
-static void workp_free(struct work **work)
-{
-    free(*work);
-}
-
 static const struct {
     unsigned flag;
     const char *reason;
@@ -192,25 +187,35 @@ static unsigned make_ranges(struct work *work, uint32_t arch)
     return count;
 }
 
-int tci_filter_compile(const struct tci_filter_spec *spec, struct tci_filter *ret,
-                       struct tc_error *reterr)
+static int compile(struct work *work, const struct tci_filter_spec *spec, uint32_t arch,
+                   struct tci_filter *ret, struct tc_error *reterr)
 {
     static const unsigned profile_bits[] = { [TCI_SYSCALLS_DEFAULT] = 0,
                                              [TCI_SYSCALLS_STRICT] = TCI_WHEN_STRICT,
                                              [TCI_SYSCALLS_PURE] = TCI_WHEN_PURE };
     const struct tci_syscalls *syscalls = spec->syscalls;
-    uint32_t arch = spec->arch ? spec->arch : NATIVE_ARCH;
-    tc_cleanup(workp_free) struct work *work = calloc(1, sizeof *work);
-    if (!work)
-        return tci_error_no_memory(reterr);
-    if (arch != AUDIT_ARCH_X86_64 && arch != AUDIT_ARCH_AARCH64)
-        return tci_error_set(reterr, TC_ERROR_INTERNAL, "no tables for architecture %#x", arch);
     choose_profile(work, syscalls->profile);
     if (choose_allowed(work, &syscalls->allow, reterr) < 0 ||
         narrow(work, spec->flags | profile_bits[syscalls->profile], reterr) < 0 ||
         choose_denied(work, &syscalls->deny, reterr) < 0)
         return -1;
     return tci_filter_assemble(arch, work->ranges, make_ranges(work, arch), ret, reterr);
+}
+
+int tci_filter_compile(const struct tci_filter_spec *spec, struct tci_filter *ret,
+                       struct tc_error *reterr)
+{
+    uint32_t arch = spec->arch ? spec->arch : NATIVE_ARCH;
+    struct work *work;
+    int status;
+    if (arch != AUDIT_ARCH_X86_64 && arch != AUDIT_ARCH_AARCH64)
+        return tci_error_set(reterr, TC_ERROR_INTERNAL, "no tables for architecture %#x", arch);
+    work = calloc(1, sizeof *work);
+    if (!work)
+        return tci_error_no_memory(reterr);
+    status = compile(work, spec, arch, ret, reterr);
+    free(work);
+    return status;
 }
 
 void tci_filter_free(struct tci_filter *filter)

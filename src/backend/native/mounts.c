@@ -531,9 +531,12 @@ int tci_native_mount_program(struct tc_plan *plan, const char *cage, const char 
 {
     struct build b = { .plan = plan, .reterr = reterr };
     const struct tci_mount *around = mount_around(plan, cage + 1);
-    if (!around || !(around->attributes & MOUNT_ATTR_NOEXEC) ||
-        strcmp(around->target, cage + 1) == 0)
+    if (!around || !(around->attributes & MOUNT_ATTR_NOEXEC))
         return 0;
+    if (strcmp(around->target, cage + 1) == 0) { /* it is a mount of its own already */
+        plan->mounts.items[around - plan->mounts.items].attributes &= ~(uint64_t)MOUNT_ATTR_NOEXEC;
+        return 0;
+    }
     return place_bind(&b, cage, host, is_file, READ_ONLY);
 }
 

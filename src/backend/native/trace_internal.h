@@ -86,11 +86,15 @@ struct tci_tracee {
     bool in_call;
     struct seccomp_data call; /* as the filter saw it */
     int name_socket;          /* connected to where a name server would be; -1: none */
+    struct seccomp_data
+        held; /* a socket() of which is not clear yet what it was for; nr -1: none */
+    int held_error;
 };
 
 struct tci_trace {
     const struct tc_plan *plan;
-    int init; /* until it has started the command */
+    int init;          /* until it has started the command */
+    bool is_preparing; /* the command's process still is init's code: only execve is its own */
     pthread_t thread;
     bool joined;
     sem_t attached;
@@ -165,7 +169,12 @@ void tci_trace_program_rule(const struct tc_plan *plan, const char *path,
 
 /* ---- trace_network.c ----------------------------------------------------------------------------- */
 
-void tci_trace_socket(struct tci_trace *trace, const struct tci_tracee *tracee);
+void tci_trace_socket(struct tci_trace *trace, const struct seccomp_data *call, int error);
+/* The C library asks a service for users, groups and hosts, and reads the files when it is refused a
+ * socket. Then it was for that; a refused socket is held back until the next path is known. */
+void tci_trace_socket_hold(struct tci_trace *trace, struct tci_tracee *tracee, int error);
+/* What the thread looked at next; NULL: it ended. */
+void tci_trace_socket_release(struct tci_trace *trace, struct tci_tracee *tracee, const char *path);
 /* connect, sendto (address and length are arguments), and sendmsg, sendmmsg (in memory). */
 void tci_trace_address(struct tci_trace *trace, struct tci_tracee *tracee, int64_t result,
                        int address, int length);
