@@ -23,9 +23,6 @@
 
 enum { stack_size = 32768, clone_failed = 127, moves_max = 128 };
 
-#ifndef CLONE_CLEAR_SIGHAND
-#define CLONE_CLEAR_SIGHAND 0x100000000ULL
-#endif
 #ifndef CLONE_INTO_CGROUP
 #define CLONE_INTO_CGROUP 0x200000000ULL
 #endif
@@ -104,25 +101,20 @@ static void keep_capabilities(struct tci_spawn *spawn)
 }
 
 /* A signal that the host ignores would stay ignored in the command: a host that ignores SIGPIPE must
- * not make its tools behave oddly, and with SIGCHLD ignored init would find nobody to wait for.
- * clone3 does it in one step. */
+ * not make its tools behave oddly, and with SIGCHLD ignored init would find nobody to wait for. The
+ * child has a table of its own; handlers go with execve. */
 static void reset_signals(void)
 {
+    const struct sigaction standard = { .sa_handler = SIG_DFL };
     for (int i = 1; i < NSIG; i++)
-        (void)signal(i, SIG_DFL);
-}
-
-static int child(void *argument);
-static int child_without_clone3(void *argument)
-{
-    reset_signals();
-    return child(argument);
+        (void)sigaction(i, &standard, NULL);
 }
 
 static int child(void *argument)
 {
     struct tci_spawn *spawn = argument;
     int init;
+    reset_signals();
     enter_groups(spawn);
     arrange_descriptors(spawn);
     init = spawn->failed_step;
@@ -201,8 +193,8 @@ static long start_child(struct tci_spawn *spawn, char *stack)
 {
     bool into = spawn->cgroup && spawn->cgroup->into >= 0;
     struct clone_args args = {
-        .flags = CLONE_VM | CLONE_VFORK | CLONE_PIDFD | CLONE_CLEAR_SIGHAND |
-                 namespaces(spawn->plan) | (into ? CLONE_INTO_CGROUP : 0),
+        .flags = CLONE_VM | CLONE_VFORK | CLONE_PIDFD | namespaces(spawn->plan) |
+                 (into ? CLONE_INTO_CGROUP : 0),
         .pidfd = (uint64_t)(uintptr_t)&spawn->pidfd,
         .exit_signal = SIGCHLD,
         .stack = (uint64_t)(uintptr_t)stack,
@@ -212,8 +204,8 @@ static long start_child(struct tci_spawn *spawn, char *stack)
     long pid = clone3_run(&args, child, spawn);
     /* Some container engines hide clone3. Without a group to be born in, clone does as well. */
     if (pid == -ENOSYS && !into) {
-        pid = clone(child_without_clone3, stack + stack_size, (int)(uint32_t)args.flags | SIGCHLD,
-                    spawn, &spawn->pidfd);
+        pid = clone(child, stack + stack_size, (int)(uint32_t)args.flags | SIGCHLD, spawn,
+                    &spawn->pidfd);
         pid = pid < 0 ? -errno : pid;
     }
     return pid;

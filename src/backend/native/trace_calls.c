@@ -149,6 +149,7 @@ static void look_at_path(struct tci_trace *trace, struct tci_tracee *tracee, con
         .access = access_of(row, tracee->call.args),
         .path = trace->normal,
         .error = error,
+        .is_question = row->what == READ || row->what == ASK,
         .is_one_of_two = row->what >= PAIR_READ && row->what <= PAIR_MAKE,
     };
     bool is_full = error == ENOSPC || error == EDQUOT;

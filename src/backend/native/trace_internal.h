@@ -150,6 +150,7 @@ struct tci_trace_attempt {
     const char *path;
     int error;
     bool exact;
+    bool is_question;   /* it is only asked whether it is there */
     bool is_one_of_two; /* paths of a call: who of them was refused is not known */
 };
 void tci_trace_path(struct tci_trace *trace, const struct tci_trace_attempt *attempt);

@@ -160,23 +160,22 @@ static bool is_quiet(const char *path)
     return false;
 }
 
-/* A path of the host's /tmp that was meant to be read, and the cage's own /tmp, which is another. What
- * is written there is meant for the cage's own. */
-static bool is_other_scratch(const struct tci_trace *trace, const struct tci_trace_attempt *a)
+/* Opening, to read, something that only the host's /tmp has: the cage's own /tmp is another. Who only
+ * asks whether it is there, or writes, may well mean the cage's own. False: it is not that. */
+static bool say_other_scratch(const struct tci_trace *trace, const struct tci_trace_attempt *a,
+                              char *rule)
 {
     const struct tci_settings *s = trace->plan->spec.settings;
     const struct tci_cage_path *own = tci_cage_path_find(s, a->path);
-    return (a->access == TCI_TRACE_READ || a->access == TCI_TRACE_EXEC) && trace->plan->is_jail &&
-           !tci_path_rule_find(&s->filesystem, a->path) && own &&
-           own->access == TCI_ACCESS_WRITABLE && strcmp(own->key, "filesystem") == 0;
-}
-
-static void say_other_scratch(const struct tci_trace_attempt *a, char *rule)
-{
     struct text shown;
+    if (a->is_question || (a->access != TCI_TRACE_READ && a->access != TCI_TRACE_EXEC) || !own ||
+        own->access != TCI_ACCESS_WRITABLE || strcmp(own->key, "filesystem") != 0 ||
+        tci_path_rule_find(&s->filesystem, a->path))
+        return false;
     (void)snprintf(rule, TCI_TRACE_RULE_MAX,
-                   "filesystem: %.8s is the cage's own, not the host's; add %s to \"readable\"",
-                   a->path, quoted(a->path, &shown));
+                   "filesystem: %s is the cage's own, not the host's; add %s to \"readable\"",
+                   own->path, quoted(a->path, &shown));
+    return true;
 }
 
 /* The cage says that it is not there. That is a denial if it is there, outside; or if the policy hides
@@ -220,10 +219,8 @@ void tci_trace_path(struct tci_trace *trace, const struct tci_trace_attempt *a)
         return;
     is_allowed = tci_trace_path_allowed(trace->plan->spec.settings, &trace->host, a->access,
                                         a->path, trace->rule);
-    if (!is_refused && is_allowed && is_other_scratch(trace, a)) {
-        is_allowed = false;
-        say_other_scratch(a, trace->rule);
-    }
+    if (!is_refused && is_allowed)
+        is_allowed = !say_other_scratch(trace, a, trace->rule);
     if (!is_refused && (is_allowed || !is_kept_out(trace, a)))
         return;
     if (is_allowed && a->is_one_of_two)
