@@ -187,8 +187,8 @@ static int conclude(const struct exec *exec)
 {
     const struct tc_result *result = exec->result;
     bool json = cli_given(exec->cli, CLI_JSON);
-    bool probe = result->verdict == TC_VERDICT_ERROR && !result->sandbox_id[0] &&
-                 exec->call->refused == TC_ERROR_UNSUPPORTED;
+    bool lacks_something = exec->call->refused == TC_ERROR_UNSUPPORTED &&
+                           tci_backend_for(exec->call->tool->settings.backend);
     int status = tc_result_exit_status(result);
 
     if (is_broken(exec))
@@ -203,7 +203,7 @@ static int conclude(const struct exec *exec)
         exec_report(result,
                     cli_given(exec->cli, CLI_EXPLAIN_DENIALS) || cli_given(exec->cli, CLI_OUT) ||
                         !(result->verdict == TC_VERDICT_OK || result->verdict == TC_VERDICT_DENIED),
-                    probe);
+                    lacks_something ? exec->call->tool : NULL);
     return status;
 }
 

@@ -55,8 +55,8 @@ int exec_terminal_show(struct exec_terminal *terminal, struct exec_writer *out);
 
 /* ---- exec_report.c ------------------------------------------------------------------------ */
 
-/* Says on standard error what the command's own output does not: verdict, fix, denials. With
- * `probe`, also what this host lacks. */
-void exec_report(const struct tc_result *result, bool all_denials, bool probe);
+/* Says on standard error what the command's own output does not: verdict, fix, denials. With a tool,
+ * also what this host lacks for it. */
+void exec_report(const struct tc_result *result, bool all_denials, const struct tci_tool *lacking);
 
 #endif

@@ -33,24 +33,53 @@ static void print_denials(const struct tc_result *result)
     }
 }
 
-/* What exactly is missing for the backend, found out by trying. */
-static void print_missing(const char *backend)
+/* Only what is known to be missing: a machine that is too busy to be asked lacks nothing. */
+static void print_feature(const struct tci_host_feature *feature)
+{
+    if (feature->state != TCI_FEATURE_NO)
+        return;
+    (void)fprintf(stderr, "    missing: %s: ", tci_feature_name(feature->id));
+    cli_print_line(stderr, feature->remedy[0] ? feature->remedy : feature->detail);
+    (void)fputc('\n', stderr);
+}
+
+/* A clause that is not kept although cages can be built: mostly a controller that is not there. */
+static void print_missing_clauses(const struct tci_host_report *report, const char *backend,
+                                  const struct tci_tool *tool)
+{
+    static const struct {
+        enum tci_clause clause;
+        enum tci_feature feature;
+    } needs[] = {
+        { TCI_CLAUSE_MEMORY, TCI_FEATURE_CGROUP_MEMORY },
+        { TCI_CLAUSE_PIDS, TCI_FEATURE_CGROUP_PIDS },
+        { TCI_CLAUSE_CPU, TCI_FEATURE_CGROUP_CPU },
+        { TCI_CLAUSE_CPU_TIME, TCI_FEATURE_CGROUP_CPU_USAGE },
+        { TCI_CLAUSE_EXEC_ALLOWLIST, TCI_FEATURE_LANDLOCK },
+    };
+    char why[TCI_KEEPING_TEXT_MAX], remedy[TCI_KEEPING_TEXT_MAX];
+    for (size_t i = 0; i < tci_array_size(needs); i++)
+        if ((tci_tool_clauses(tool) & tci_clause_bit(needs[i].clause)) &&
+            !tci_backend_can_for(report, backend, needs[i].clause,
+                                 tci_settings_facts(&tool->settings), why, sizeof why, remedy,
+                                 sizeof remedy))
+            print_feature(&report->features[needs[i].feature]);
+}
+
+/* What exactly the host lacks for this tool, found out by trying. It takes a moment, and forks. */
+static void print_missing(const char *backend, const struct tci_tool *tool)
 {
     static struct tci_host_report report; /* large */
     struct tci_missing missing = { 0 };
     tci_host_report_init(&report);
     tci_backend_probe(backend, &report);
     if (tci_backend_ready(&report, backend, &missing))
-        return;
-    for (size_t i = 0; i < missing.count; i++) {
-        const struct tci_host_feature *feature = &report.features[missing.features[i]];
-        (void)fprintf(stderr, "    missing: %s: ", tci_feature_name(feature->id));
-        cli_print_line(stderr, feature->remedy[0] ? feature->remedy : feature->detail);
-        (void)fputc('\n', stderr);
-    }
+        print_missing_clauses(&report, backend, tool);
+    for (size_t i = 0; i < missing.count; i++)
+        print_feature(&report.features[missing.features[i]]);
 }
 
-void exec_report(const struct tc_result *result, bool all_denials, bool probe)
+void exec_report(const struct tc_result *result, bool all_denials, const struct tci_tool *lacking)
 {
     bool silent = speaks_for_itself(result);
     if (!silent) {
@@ -64,6 +93,6 @@ void exec_report(const struct tc_result *result, bool all_denials, bool probe)
     }
     if (all_denials)
         print_denials(result);
-    if (probe)
-        print_missing(result->backend);
+    if (lacking)
+        print_missing(result->backend, lacking);
 }

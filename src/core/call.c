@@ -7,6 +7,7 @@
 #include "core/call.h"
 
 #include <errno.h>
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -50,6 +51,7 @@ static void leave_cage(struct tc_call *call)
     if (call->run)
         backend_of(call)->destroy(call->run);
     call->run = NULL;
+    tci_trace_free(tc_take(call->trace)); /* it waits for the tree, and looks at the plan */
     tci_engine_release(call->engine, call->plan);
     call->plan = NULL;
 }
@@ -63,6 +65,8 @@ static int finish(struct tc_call *call, const struct tc_outcome *outcome,
     if (!call->cause)
         call->cause = cause; /* there is nobody left to end; files may still be in the cage */
     r = tci_call_verdict(call, outcome, broken, reterr);
+    if (r == 0 && call->trace)
+        r = tci_denials_add(call->result, call->trace, reterr);
     if (r == 0)
         r = tci_call_collect(call, outcome, reterr);
     leave_cage(call);
@@ -83,15 +87,35 @@ static int step_backend(struct tc_call *call, struct tc_error *reterr)
 
 /* ---- the middle --------------------------------------------------------------------------- */
 
-/* One round: whatever is ready. Waits for it if told to. */
-static int run_once(struct tc_call *call, bool wait, struct tc_error *reterr)
+/* Milliseconds for epoll_wait, rounded up: a timeout is never early. */
+static int time_left(const struct tc_call *call)
+{
+    uint64_t now, left;
+    if (!call->blocking)
+        return 0;
+    if (call->deadline == UINT64_MAX)
+        return -1;
+    now = tci_clock_us();
+    left = now < call->deadline ? (call->deadline - now + 999) / 1000 : 0;
+    return left < INT_MAX ? (int)left : INT_MAX;
+}
+
+static void end_by_timeout(struct tc_call *call)
+{
+    call->timer = tci_close(call->timer); /* or it would stay readable */
+    call->deadline = UINT64_MAX;
+    end_tree(call, TCI_CAUSE_TIMEOUT);
+}
+
+/* One round: whatever is ready. A blocking call waits for it. */
+static int run_once(struct tc_call *call, struct tc_error *reterr)
 {
     struct epoll_event events[TCI_EVENT_COUNT];
     unsigned ready = 0;
     int count;
 
     do
-        count = epoll_wait(call->fd, events, TCI_EVENT_COUNT, wait ? -1 : 0);
+        count = epoll_wait(call->fd, events, TCI_EVENT_COUNT, time_left(call));
     while (count < 0 && errno == EINTR);
     if (count < 0)
         return tci_error_errno(reterr, errno, "cannot wait for the call");
@@ -109,10 +133,9 @@ static int run_once(struct tc_call *call, bool wait, struct tc_error *reterr)
     /* A tree that has ended by itself at the last moment was not stopped by its timeout. */
     if ((ready & 1U << TCI_EVENT_RUN) && step_backend(call, reterr) < 0)
         return -1;
-    if ((ready & 1U << TCI_EVENT_TIMER) && !call->over) {
-        call->timer = tci_close(call->timer);
-        end_tree(call, TCI_CAUSE_TIMEOUT);
-    }
+    if (!call->over &&
+        ((ready & 1U << TCI_EVENT_TIMER) || (call->blocking && time_left(call) == 0)))
+        end_by_timeout(call);
     return 0;
 }
 
@@ -121,7 +144,7 @@ int tc_call_step(struct tc_call *call, struct tc_result **ret_result, struct tc_
     tci_error_clear(reterr);
     if (!call->result)
         return tci_error_set(reterr, TC_ERROR_USAGE, "the call is over: its result was taken");
-    if (!call->over && run_once(call, false, reterr) < 0) {
+    if (!call->over && run_once(call, reterr) < 0) {
         call->over = true; /* tc_call_free ends what is left of it */
         tc_result_free(&tc_take(call->result)->public);
         return -1;
@@ -210,13 +233,19 @@ static int make_result(struct tc_call *call, const struct tc_request *request,
     return 0;
 }
 
+/* From now on. A caller who waits in tc_call is woken by epoll_wait; others need a descriptor. */
 static int arm_timer(struct tc_call *call, struct tc_error *reterr)
 {
     uint64_t ms = call->plan->narrowed.settings.timeout;
     struct itimerspec when = { .it_value = { .tv_sec = (time_t)(ms / 1000),
                                              .tv_nsec = (long)(ms % 1000) * 1000000 } };
-    if (ms == TCI_UNLIMITED)
+    call->started = tci_clock_us();
+    if (ms >= (UINT64_MAX - call->started) / 1000)
+        return 0; /* unlimited, or longer than there will be a clock */
+    if (call->blocking) {
+        call->deadline = call->started + ms * 1000;
         return 0;
+    }
     call->timer = timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK);
     if (call->timer < 0 || timerfd_settime(call->timer, 0, &when, NULL) < 0 ||
         tci_event_add(call->fd, call->timer, EPOLLIN, TCI_EVENT_TIMER) < 0)
@@ -244,22 +273,26 @@ static int start_run(struct tc_call *call, const struct tc_request *request,
     size_t length = command->input ? command->input_length : request->input_length;
     struct tc_io io = { .argv = command->argv,
                         .terminal = terminal,
+                        .traced = request->flags & TC_REQUEST_EXPLAIN_DENIALS,
                         .hold = settings->outputs.globs.count > 0 };
 
     call->fd = epoll_create1(EPOLL_CLOEXEC);
     if (call->fd < 0)
         return tci_error_errno(reterr, errno, "cannot wait for the call");
-    if (tci_streams_open(&call->streams, call->fd, request, input, length, settings->output,
-                         call->result, reterr) < 0)
+    if (tci_streams_open(&call->streams, call->fd, request, input, length, call->engine->null >= 0,
+                         settings->output, call->result, reterr) < 0)
         return -1;
-    io.in = terminal ? request->terminal : call->streams.cage[0];
+    io.in = terminal                     ? request->terminal
+            : call->streams.cage[0] >= 0 ? call->streams.cage[0]
+                                         : call->engine->null;
     io.out = terminal ? request->terminal : call->streams.cage[1];
     io.err = terminal ? request->terminal : call->streams.cage[2];
-    call->started = tci_clock_us();
     if (arm_timer(call, reterr) < 0 ||
         backend_of(call)->start(call->plan->plan, &io, &call->run, reterr) < 0)
         return -1;
     if (describe_run(call, reterr) < 0 || tci_streams_begin(&call->streams, reterr) < 0)
+        return -1;
+    if (io.traced && tci_trace_start(backend_of(call), call->run, &call->trace, reterr) < 0)
         return -1;
     if (tci_event_add(call->fd, backend_of(call)->fd(call->run), EPOLLIN, TCI_EVENT_RUN) < 0)
         return tci_error_errno(reterr, errno, "cannot wait for the cage");
@@ -277,6 +310,7 @@ static int prepare(struct tc_call *call, const struct tc_request *request, struc
 
     if ((r = tci_call_decide(call->engine, request, call->result, &tool, &grant, reterr)) != 0)
         return r;
+    call->tool = tool;
     call->grant = grant;
     call->result->public.backend = tci_backend_kind_name(tool->settings.backend);
     if ((r = tci_call_limits(tool, grant, request, &limits, call->result, reterr)) != 0 ||
@@ -313,7 +347,7 @@ static int judge(struct tc_call *call, int r, const struct tc_error *error, stru
 
 /* NULL: *reterr says why. */
 static struct tc_call *begin(struct tc_engine *engine, const struct tc_request *request,
-                             struct tc_error *reterr)
+                             bool blocking, struct tc_error *reterr)
 {
     struct tc_error error = { 0 };
     struct tc_call *call;
@@ -327,6 +361,8 @@ static struct tc_call *begin(struct tc_engine *engine, const struct tc_request *
         return NULL;
     }
     call->engine = engine;
+    call->blocking = blocking;
+    call->deadline = UINT64_MAX;
     call->fd = call->timer = call->out = -1;
     tci_streams_init(&call->streams);
     if (make_result(call, request, reterr) < 0 ||
@@ -350,7 +386,7 @@ static int make_readable(struct tc_call *call, struct tc_error *reterr)
 int tc_call_start(struct tc_engine *engine, const struct tc_request *request,
                   struct tc_call **ret_call, struct tc_error *reterr)
 {
-    struct tc_call *call = begin(engine, request, reterr);
+    struct tc_call *call = begin(engine, request, false, reterr);
     if (!call)
         return -1;
     if (call->over && make_readable(call, reterr) < 0) {
@@ -364,12 +400,12 @@ int tc_call_start(struct tc_engine *engine, const struct tc_request *request,
 int tc_call(struct tc_engine *engine, const struct tc_request *request,
             struct tc_result **ret_result, struct tc_error *reterr)
 {
-    struct tc_call *call = begin(engine, request, reterr);
+    struct tc_call *call = begin(engine, request, true, reterr);
     int r = 0;
     if (!call)
         return -1;
     while (r == 0 && !call->over)
-        r = run_once(call, true, reterr);
+        r = run_once(call, reterr);
     if (r == 0)
         *ret_result = &tc_take(call->result)->public;
     tc_call_free(call);

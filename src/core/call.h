@@ -6,6 +6,7 @@
 #ifndef TCI_CORE_CALL_H
 #define TCI_CORE_CALL_H
 
+#include "core/denials.h"
 #include "core/engine.h"
 #include "core/result.h"
 #include "core/streams.h"
@@ -25,16 +26,19 @@ struct tc_call {
     struct tci_result *result; /* taken by the step that ends the call */
     bool over;                 /* the verdict stands */
     int fd;                    /* an epoll; for a call that was over at once, always readable */
+    bool blocking;             /* the caller waits in tc_call: no timer descriptor is needed */
     int timer, out;            /* -1: none */
     const char *out_path;
     const char *program; /* argv[0] */
     struct tci_plan_entry *plan;
+    const struct tci_tool *tool;   /* of the policy; NULL: none may be called */
     const struct tci_grant *grant; /* NULL: none */
     struct tc_run *run;
+    struct tci_trace *trace; /* with TC_REQUEST_EXPLAIN_DENIALS */
     struct tci_streams streams;
     enum tci_cause cause;
     enum tc_error_code refused; /* why no cage was built; 0: one was, or the policy said no */
-    uint64_t started;
+    uint64_t started, deadline; /* tci_clock_us; deadline UINT64_MAX: none, or it has passed */
 };
 
 /* What a call runs; everything is in the result's arena. */

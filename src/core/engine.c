@@ -6,10 +6,13 @@
  */
 #include "core/engine.h"
 
+#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
 #include "base/clock.h"
+#include "base/fd.h"
 #include "core/builtin.h"
+#include "core/streams.h"
 
 /* ---- plans -------------------------------------------------------------------------------- */
 
@@ -225,6 +228,10 @@ int tci_engine_open_with(const struct tc_engine_options *options, tci_backend_fi
         return -1;
     }
     (void)pthread_mutex_init(&engine->lock, NULL); /* cannot fail without attributes */
+    /* One for all cages: unlike a pipe, it carries nothing from one to the other. */
+    engine->null = open("/dev/null", O_RDONLY | O_CLOEXEC);
+    if (engine->null >= 0)
+        (void)tci_above_standard(&engine->null);
     *ret_engine = engine;
     return 0;
 }
@@ -242,6 +249,7 @@ void tc_engine_close(struct tc_engine *engine)
     for (size_t i = 0; i < engine->plan_count; i++)
         free_entry(engine->plans[i]);
     free(engine->uses);
+    tci_close(engine->null);
     tc_policy_free(engine->own_policy);
     (void)pthread_mutex_destroy(&engine->lock);
     free(engine);

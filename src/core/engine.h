@@ -39,6 +39,7 @@ struct tc_engine {
     const struct tc_policy *policy;
     struct tc_policy *own_policy; /* NULL: the caller's */
     tci_backend_finder *find_backend;
+    int null; /* /dev/null, for calls without input; -1: there is none, and they get a pipe */
     pthread_mutex_t lock;
     struct tci_plan_entry *plans[TCI_PLANS_MAX];
     size_t plan_count;

@@ -30,7 +30,7 @@ int tci_event_add(int epoll, int fd, uint32_t events, enum tci_event event)
 
 /* A host may have closed its own 0, 1 or 2; a pipe in their place would be overwritten when the cage
  * gets its standard streams. */
-static int above_standard(int *fd)
+int tci_above_standard(int *fd)
 {
     int moved;
     if (*fd > STDERR_FILENO)
@@ -48,22 +48,24 @@ static int make_pipe(int *ret_read, int *ret_write)
         return -1;
     *ret_read = ends[0];
     *ret_write = ends[1];
-    return above_standard(ret_read) < 0 || above_standard(ret_write) < 0 ? -1 : 0;
+    return tci_above_standard(ret_read) < 0 || tci_above_standard(ret_write) < 0 ? -1 : 0;
 }
 
 static int open_outputs(struct tci_streams *streams)
 {
     for (int i = 0; i < 2; i++)
         if (make_pipe(&streams->output[i], &streams->cage[i + 1]) < 0 ||
-            tci_set_nonblocking(streams->output[i]) < 0)
+            fcntl(streams->output[i], F_SETFL, O_NONBLOCK) < 0) /* it has no other flags yet */
             return -1;
     return 0;
 }
 
 int tci_streams_open(struct tci_streams *streams, int epoll, const struct tc_request *request,
-                     const void *bytes, size_t length, uint64_t limit, struct tci_result *result,
-                     struct tc_error *reterr)
+                     const void *bytes, size_t length, bool has_null, uint64_t limit,
+                     struct tci_result *result, struct tc_error *reterr)
 {
+    bool has_input = length > 0 || request->input_fd > 0;
+
     *streams = closed;
     streams->epoll = epoll;
     streams->result = result;
@@ -73,7 +75,8 @@ int tci_streams_open(struct tci_streams *streams, int epoll, const struct tc_req
     streams->context = request->context;
     if (request->flags & TC_REQUEST_TERMINAL)
         return 0;
-    if (make_pipe(&streams->cage[0], &streams->input.fd) < 0 || open_outputs(streams) < 0)
+    if (((has_input || !has_null) && make_pipe(&streams->cage[0], &streams->input.fd) < 0) ||
+        open_outputs(streams) < 0)
         return tci_error_errno(reterr, errno, "cannot make pipes for the call");
     streams->buffer = malloc(TCI_CHUNK);
     if (!streams->buffer)

@@ -59,11 +59,13 @@ struct tci_streams {
 /* Nothing is open yet: tci_streams_close is allowed from here on. */
 void tci_streams_init(struct tci_streams *streams);
 
-/* Makes the pipes. `bytes` is what stdin gets if there is no `input_fd`; it stays the caller's. With
- * a terminal there are none. Failing, or not, tci_streams_close ends it. */
+/* Makes the pipes. `bytes` is what stdin gets if there is no `input_fd`; it stays the caller's.
+ * Without either, and with `has_null`, stdin has no pipe: cage[0] is -1. With a terminal there are none. Failing, or not, tci_streams_close ends it. */
 int tci_streams_open(struct tci_streams *streams, int epoll, const struct tc_request *request,
-                     const void *bytes, size_t length, uint64_t limit, struct tci_result *result,
-                     struct tc_error *reterr);
+                     const void *bytes, size_t length, bool has_null, uint64_t limit,
+                     struct tci_result *result, struct tc_error *reterr);
+/* Moves a descriptor away from 0, 1 and 2. */
+int tci_above_standard(int *fd);
 /* After the cage has its ends: closes ours of them, and lets things flow. */
 int tci_streams_begin(struct tci_streams *streams, struct tc_error *reterr);
 

@@ -207,17 +207,15 @@ static void add(struct tci_cgroups *groups, int base, bool v2, unsigned bits)
 
 /* Looks for a base whose groups have (some of) the controllers `wanted`; with none wanted, any that
  * can be used. Version 2 measures processor time in every group, without a controller. */
-static bool place_v2_once(struct tci_cgroups *groups, unsigned wanted, bool given)
+static bool place_v2_at(struct tci_cgroups *groups, const struct tci_cgroup_place *place,
+                        unsigned wanted, bool given)
 {
-    struct tci_cgroup_place place;
-    struct tci_cgroup_own own = { .given = given };
+    struct tci_cgroup_own own = { open_directory(AT_FDCWD, place->directory), place->directory,
+                                  place->depth, given };
     unsigned on = 0;
     int base;
-    if (tci_cgroup_find(NULL, &place) ||
-        (own.directory = open_directory(AT_FDCWD, place.directory)) < 0)
+    if (own.directory < 0)
         return false;
-    own.path = place.directory;
-    own.depth = place.depth;
     if (wanted)
         base = tci_cgroup_choose(&own, wanted, &groups->owner, &on);
     else
@@ -229,16 +227,18 @@ static bool place_v2_once(struct tci_cgroups *groups, unsigned wanted, bool give
     return base >= 0;
 }
 
-static void place_v2(struct tci_cgroups *groups, unsigned wanted)
+static void place_v2(struct tci_cgroups *groups, const struct tci_cgroup_place *place,
+                     unsigned wanted)
 {
-    if (wanted && place_v2_once(groups, wanted, false))
+    struct tci_cgroup_place scope;
+    if (wanted && place_v2_at(groups, place, wanted, false))
         return;
     /* systemd hands over what it has in version 2 only. */
     if (wanted == TCI_CGROUP_LIMITS && tci_cgroup_systemd_scope(SYSTEMD_MS) == 0 &&
-        place_v2_once(groups, wanted, true))
+        tci_cgroup_find(NULL, &scope) == 0 && place_v2_at(groups, &scope, wanted, true))
         return;
     /* For its kill and its clock: version 1 has the controllers, or nobody. */
-    (void)place_v2_once(groups, 0, false);
+    (void)place_v2_at(groups, place, 0, false);
 }
 
 /* ---- version 1 ----------------------------------------------------------------------------- */
@@ -275,22 +275,22 @@ static void place_v1(struct tci_cgroups *groups, const struct tci_cgroup_place *
 void tci_cgroups_place(struct tci_cgroups *groups)
 {
     struct tci_cgroup_place places[tci_array_size(controllers)], place;
-    struct tci_cgroup_kinds kinds;
+    char hierarchies[4096];
+    bool has_v2 = tci_cgroup_find(NULL, &place) == 0;
     unsigned v1 = 0;
-    groups->kind = "none";
-    if (tci_cgroup_kinds(&kinds) || (!kinds.v1 && !kinds.v2))
-        return;
     /* A host may have version 1 for other controllers than ours: that makes no hybrid. */
-    for (size_t i = 0; kinds.v1 && i < tci_array_size(controllers); i++)
-        if (tci_cgroup_find(controllers[i].name, &places[i]) == 0)
+    (void)tci_cgroup_read(AT_FDCWD, "/proc/self", "cgroup", hierarchies, sizeof hierarchies);
+    for (size_t i = 0; i < tci_array_size(controllers); i++)
+        if (strstr(hierarchies, controllers[i].name) && /* saves a longer look on most hosts */
+            tci_cgroup_find(controllers[i].name, &places[i]) == 0)
             v1 |= controllers[i].bit;
-    groups->kind = !v1 && kinds.v2 ? "v2" : kinds.v2 ? "hybrid" : "v1";
-    if (kinds.v2)
-        place_v2(groups, TCI_CGROUP_LIMITS & ~v1);
+    groups->kind = v1 ? has_v2 ? "hybrid" : "v1" : has_v2 ? "v2" : "none";
+    if (has_v2)
+        place_v2(groups, &place, TCI_CGROUP_LIMITS & ~v1);
     for (size_t i = 0; i < tci_array_size(controllers); i++)
         if (v1 & controllers[i].bit)
             place_v1(groups, &places[i], controllers[i].bit);
-    if (!(groups->has & TCI_CGROUP_HAS_CPU_USAGE) && kinds.v1 &&
+    if (!(groups->has & TCI_CGROUP_HAS_CPU_USAGE) && strstr(hierarchies, "cpuacct") &&
         tci_cgroup_find("cpuacct", &place) == 0)
         place_v1(groups, &place, TCI_CGROUP_HAS_CPU_USAGE);
 }

@@ -125,17 +125,40 @@ static bool is_gone(const struct tci_cgroup_owner *owner)
     return started != owner->started || ((state == 'Z' || state == 'X') && threads <= 1);
 }
 
-static void collect(const struct tci_cgroups *groups, const struct tci_cgroup_hierarchy *h,
-                    const char *name, int64_t until_ms)
+/* One sweep, and who was seen to be alive in it: an owner has many groups. */
+struct sweep {
+    const struct tci_cgroups *groups;
+    int64_t until_ms;
+    struct tci_cgroup_owner alive[8];
+    unsigned alive_count;
+};
+
+static bool is_collectable(struct sweep *sweep, const struct tci_cgroup_owner *owner)
+{
+    const struct tci_cgroup_owner *self = &sweep->groups->owner;
+    if (owner->pid_namespace != self->pid_namespace ||
+        owner->time_namespace != self->time_namespace)
+        return false;
+    for (unsigned i = 0; i < sweep->alive_count; i++)
+        if (owner->pid == sweep->alive[i].pid && owner->started == sweep->alive[i].started)
+            return false;
+    if (is_gone(owner))
+        return true;
+    if (sweep->alive_count < tci_array_size(sweep->alive))
+        sweep->alive[sweep->alive_count++] = *owner;
+    return false;
+}
+
+static void collect(struct sweep *sweep, const struct tci_cgroup_hierarchy *h, const char *name)
 {
     struct tci_cgroup_owner owner;
     const char *id;
-    int64_t left = until_ms - tci_cgroup_now_ms();
-    int limit = left > SWEEP_EACH_MS ? SWEEP_EACH_MS : left > 0 ? (int)left : 0;
-    if (!tci_cgroup_name_parse(name, &owner, &id) ||
-        owner.pid_namespace != groups->owner.pid_namespace ||
-        owner.time_namespace != groups->owner.time_namespace || !is_gone(&owner))
+    int64_t left;
+    int limit;
+    if (!tci_cgroup_name_parse(name, &owner, &id) || !is_collectable(sweep, &owner))
         return;
+    left = sweep->until_ms - tci_cgroup_now_ms();
+    limit = left > SWEEP_EACH_MS ? SWEEP_EACH_MS : left > 0 ? (int)left : 0;
     /* The leaf of a process that stepped down may hold what that process started and left running
      * on purpose: it goes when it is empty. */
     if (strcmp(id, TCI_CGROUP_SELF) == 0)
@@ -147,7 +170,7 @@ static void collect(const struct tci_cgroups *groups, const struct tci_cgroup_hi
 
 void tci_cgroups_sweep(const struct tci_cgroups *groups)
 {
-    int64_t until_ms = tci_cgroup_now_ms() + SWEEP_MS;
+    struct sweep sweep = { .groups = groups, .until_ms = tci_cgroup_now_ms() + SWEEP_MS };
     /* Version 2 comes first: its kill ends a tree at once, in every hierarchy. */
     for (unsigned i = 0; i < groups->count; i++) {
         const struct tci_cgroup_hierarchy *h = &groups->hierarchies[i];
@@ -161,7 +184,7 @@ void tci_cgroups_sweep(const struct tci_cgroups *groups)
         }
         while ((entry = readdir(directory)))
             if (entry->d_type == DT_DIR || entry->d_type == DT_UNKNOWN)
-                collect(groups, h, entry->d_name, until_ms);
+                collect(&sweep, h, entry->d_name);
         (void)closedir(directory);
     }
 }

@@ -95,7 +95,8 @@ struct tc_plan {
     struct tci_filter filter;
     char layers[TCI_LAYERS_MAX];
     int init_fd, config_fd, owner_fd, idmap_fd; /* -1: none */
-    pthread_mutex_t lock;                       /* for `dying` */
+    int idmap_pid;        /* a dead child of ours, not collected yet; 0: none */
+    pthread_mutex_t lock; /* for `dying` */
     struct tc_run *dying;
 };
 
@@ -128,7 +129,7 @@ int tci_native_environment(struct tc_plan *plan, struct tc_error *reterr);
 /* config.c: fills config_fd. */
 int tci_native_config(struct tc_plan *plan, struct tc_error *reterr);
 /* idmap.c: a user namespace through which files of root appear as the jail's user; or -1. */
-int tci_native_idmap(struct tc_error *reterr);
+int tci_native_idmap(int *ret_pid, struct tc_error *reterr); /* wait for it in the end (__WALL) */
 int tci_native_write_map(int pid, const char *file, const char *text, struct tc_error *reterr);
 /* A HANDED mount, detached, with its attributes; or -1. */
 int tci_native_detach(const struct tc_plan *plan, const struct tci_mount *m,

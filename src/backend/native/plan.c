@@ -12,6 +12,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/syscall.h>
+#include <sys/wait.h>
 #include <unistd.h>
 #include "backend/host.h"
 #include "backend/ready.h"
@@ -132,8 +133,9 @@ static unsigned filter_flags(const struct tc_plan *plan)
                      (plan->counts_memory ? TCI_FILTER_COUNT_MEMORY : 0) |
                      (host_network ? TCI_FILTER_HOST_NETWORK : 0);
     if (plan->is_jail)
-        return flags | (s->filesystem.count && !host_network ? TCI_FILTER_NO_UNIX : 0);
-    return flags | TCI_FILTER_NO_NAMESPACES | TCI_FILTER_KEEP_GROUP |
+        return flags | (s->filesystem.count || s->rootfs ? TCI_FILTER_NO_UNIX : 0);
+    /* Landlock does not rule who may connect to a socket that has a path. */
+    return flags | TCI_FILTER_NO_UNIX | TCI_FILTER_NO_NAMESPACES | TCI_FILTER_KEEP_GROUP |
            (host_network ? 0 : TCI_FILTER_NO_SOCKETS) |
            (plan->landlock_abi < 3 ? TCI_FILTER_NO_TRUNCATE : 0) |
            (plan->landlock_abi < 6 ? TCI_FILTER_NO_SIGNALS : 0);
@@ -185,7 +187,8 @@ static int compile(struct tc_plan *plan, struct tc_error *reterr)
     plan->owner_fd = (int)syscall(SYS_pidfd_open, getpid(), 0);
     if (plan->owner_fd < 0)
         return tci_error_errno(reterr, errno, "opening a handle on this process");
-    if (plan->is_jail && plan->is_root && (plan->idmap_fd = tci_native_idmap(reterr)) < 0)
+    if (plan->is_jail && plan->is_root &&
+        (plan->idmap_fd = tci_native_idmap(&plan->idmap_pid, reterr)) < 0)
         return -1;
     describe_layers(plan);
     return 0;
@@ -227,6 +230,8 @@ void tci_native_plan_free(struct tc_plan *plan)
     (void)tci_close(plan->config_fd);
     (void)tci_close(plan->owner_fd);
     (void)tci_close(plan->idmap_fd);
+    if (plan->idmap_pid)
+        (void)waitpid(plan->idmap_pid, NULL, __WALL);
     tci_filter_free(&plan->filter);
     tci_cgroups_free(plan->cgroups);
     tci_arena_free(plan->arena);

@@ -162,7 +162,7 @@ static void follow(struct tci_trace *trace)
         tracee = find(trace, id);
         if (tracee)
             tci_trace_socket_release(trace, tracee, NULL);
-        if (tracee && tracee->in_call && WIFSIGNALED(status) && WTERMSIG(status) == SIGSYS)
+        if (tracee && WIFSIGNALED(status) && WTERMSIG(status) == SIGSYS)
             tci_trace_call_killed(trace, tracee);
         forget(trace, id);
     }

@@ -115,7 +115,7 @@ struct tci_trace {
 void tci_trace_calls_prepare(struct tci_trace *trace);
 /* The call of `tracee` is over; `result` is a negative errno when it failed. */
 void tci_trace_call_ended(struct tci_trace *trace, struct tci_tracee *tracee, int64_t result);
-/* The tracee died of SIGSYS in its call. */
+/* The tracee died of SIGSYS: perhaps because of its last call. */
 void tci_trace_call_killed(struct tci_trace *trace, const struct tci_tracee *tracee);
 
 /* ---- trace_memory.c ------------------------------------------------------------------------------ */
