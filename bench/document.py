@@ -1,0 +1,53 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Puts the figures of a benchmark run into a document in Markdown, between two markers."""
+
+import re
+
+MARKERS = re.compile(r"(<!-- figures: begin[^>]*-->\n).*?(<!-- figures: end -->)", re.S)
+HEADS = {"ms": "| | median ms | p10 | p90 | best | x F0 | x F1 |\n|---|---|---|---|---|---|---|",
+         "per second": "| | median per second | p10 | p90 | best |\n|---|---|---|---|---|",
+         "kB": "| | median kB | p10 | p90 | best |\n|---|---|---|---|---|"}
+
+
+def figure(value):
+    return f"{value:.0f}" if value >= 100 else f"{value:.2f}"
+
+
+def line(row):
+    label = f"{row['group']}: {row['text']}" if row["group"] in ("library", "command line", "peer") else row["text"]
+    if "median" not in row:
+        return f"| {label} | {row['note'].replace('|', ' ')} |"
+    cells = [figure(row[key]) for key in ("median", "p10", "p90", "best")]
+    if row["unit"] == "ms":
+        cells += [f"{row[floor]:.2f}" if floor in row else "" for floor in ("to_f0", "to_f1")]
+    return f"| {label} | " + " | ".join(cells) + " |"
+
+
+def targets(report):
+    lines = ["| target | asked | ratio of medians | of the best values | |", "|---|---|---|---|---|"]
+    for entry in report["targets"]:
+        measured = f"{entry['ratio']:.2f} | {entry['ratio_of_best']:.2f}" if "ratio" in entry else "not measured |"
+        outcome = "" if "met" not in entry else "met" if entry["met"] else "**missed**"
+        lines.append(f"| {entry['text']} | {entry['word']} {entry['bound']} | {measured} | {outcome} |")
+    return "\n".join(lines)
+
+
+def section(report):
+    host = report["host"]
+    parts = [f"{report['date']}, {report['rounds']} rounds, Linux {host['kernel']}, {host['processors']} processors, "
+             f"{'root' if host['root'] else 'ordinary user'}, load before the run {host['load_before']:.1f}.\n"
+             f"Layers of a jail: `{report['layers']}`."]
+    for unit, head in HEADS.items():
+        rows = [line(row) for row in report["subjects"] if row["unit"] == unit]
+        if rows:
+            parts.append("\n".join([head, *rows]))
+    return "\n\n".join([*parts, targets(report)])
+
+
+def update(path, report):
+    with open(path, encoding="utf-8") as file:
+        text = file.read()
+    if not MARKERS.search(text):
+        raise SystemExit(f"{path}: there is no place for figures in it")
+    with open(path, "w", encoding="utf-8") as file:
+        file.write(MARKERS.sub(lambda found: f"{found[1]}\n{section(report)}\n\n{found[2]}", text))
