@@ -171,6 +171,7 @@ enum tci_flow tci_streams_event(struct tci_streams *streams, enum tci_event even
 enum tci_flow tci_streams_drain(struct tci_streams *streams)
 {
     streams->held = false;
+    streams->draining = true;
     for (int i = 0; i < 2; i++) {
         int left = 0;
         size_t budget;
@@ -189,7 +190,7 @@ enum tci_flow tci_streams_drain(struct tci_streams *streams)
 
 int tci_streams_hold(struct tci_streams *streams, bool hold)
 {
-    if (streams->held == hold)
+    if (streams->held == hold || streams->draining)
         return 0;
     streams->held = hold;
     for (int i = 0; i < 2; i++) {

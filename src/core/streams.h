@@ -51,6 +51,7 @@ struct tci_streams {
     struct tci_result *result; /* keeps what the limit allows */
     uint64_t room;             /* bytes of stdout and stderr together before the limit */
     bool keep, held;
+    bool draining; /* the tree is gone: what is left comes now, or never */
     tc_output_function *on_output;
     void *context;
     char *buffer;
@@ -75,7 +76,7 @@ enum tci_flow tci_streams_event(struct tci_streams *streams, enum tci_event even
 /* After the end of the tree: what is in the pipes, and not a byte that comes later. */
 enum tci_flow tci_streams_drain(struct tci_streams *streams);
 
-/* Stops and resumes reading output: the cage waits when its pipe is full. */
+/* Stops and resumes reading output: the cage waits when its pipe is full. Ignored at the end. */
 int tci_streams_hold(struct tci_streams *streams, bool hold);
 
 /* No more input: the cage sees the end of stdin. */

@@ -7,7 +7,7 @@
  */
 #include "backend/native/native.h"
 
-#include <errno.h>
+#include <dirent.h>
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -28,7 +28,7 @@ struct tci_disk_watch {
     unsigned look;
     size_t count;
     struct known known[known_max];
-    char text[text_max];
+    char text[text_max], list[text_max];
 };
 
 struct tci_disk_watch *tci_disk_watch_new(void)
@@ -75,22 +75,42 @@ static void see(struct tci_disk_watch *w, int pid)
     w->known[i].look = w->look;
 }
 
-/* Everybody below `pid`, found from parents to children; w->known is the list that we walk along. */
+/* The numbers in one list of children, which may be longer than the buffer. */
+static void see_list(struct tci_disk_watch *w, int fd)
+{
+    size_t kept = 0;
+    ssize_t n;
+    while ((n = tci_read_some(fd, w->list + kept, sizeof w->list - 1 - kept)) > 0) {
+        char *at = w->list, *end = w->list + kept + n, *space;
+        *end = '\0';
+        while ((space = strchr(at, ' ')) != NULL) {
+            see(w, (int)strtol(at, NULL, 10));
+            at = space + 1;
+        }
+        kept = (size_t)(end - at); /* a number that was cut */
+        memmove(w->list, at, kept);
+        if (kept >= sizeof w->list - 1)
+            return;
+    }
+}
+
+/* Everybody below `pid`, found from parents to children; any thread may be the parent. */
 static void see_children(struct tci_disk_watch *w, int pid)
 {
     char path[64];
-    (void)snprintf(path, sizeof path, "/proc/%d/task/%d/children", pid, pid);
-    if (!read_text(w, path))
-        return;
-    {
-        char numbers[text_max], *at = numbers, *end;
-        long child;
-        memcpy(numbers, w->text, sizeof numbers);
-        while ((child = strtol(at, &end, 10)) > 0 && end != at) {
-            see(w, (int)child);
-            at = end;
-        }
+    DIR *tasks;
+    struct dirent *task;
+    (void)snprintf(path, sizeof path, "/proc/%d/task", pid);
+    tasks = opendir(path);
+    while (tasks && (task = readdir(tasks)) != NULL) {
+        tc_cleanup(tci_closep) int fd = -1;
+        (void)snprintf(path, sizeof path, "%.20s/children", task->d_name);
+        fd = task->d_name[0] == '.' ? -1 : openat(dirfd(tasks), path, O_RDONLY | O_CLOEXEC);
+        if (fd >= 0)
+            see_list(w, fd);
     }
+    if (tasks)
+        (void)closedir(tasks);
 }
 
 uint64_t tci_disk_watch_look(struct tci_disk_watch *w, int root_pid)

@@ -359,6 +359,11 @@ int tci_native_step(struct tc_run *run, struct tc_outcome *ret, struct tc_error 
 
 void tci_native_kill(struct tc_run *run)
 {
+    /* A last look: nobody will be there to be asked, and init will not report. */
+    if (run->disk && !run->killed && !run->ended) {
+        uint64_t written = tci_disk_watch_look(run->disk, run->pid);
+        run->written = written > run->written ? written : run->written;
+    }
     run->killed = true;
     if (run->pidfd >= 0 && !run->ended)
         (void)syscall(SYS_pidfd_send_signal, run->pidfd, SIGKILL, NULL, 0);
