@@ -160,7 +160,7 @@ int tci_read_cores(struct tci_reader *reader, const char *name, const struct tci
         return tci_read_fail(reader, TCI_FINDING_OUT_OF_RANGE, value->pos,
                              "give a number of processor cores from 0.001 to 100000",
                              "\"%s\" in %s is out of range", name, reader->where);
-    *(uint64_t *)field = (uint64_t)llround(cores * 1000);
+    *(uint64_t *)field = (uint64_t)(cores * 1000 + 0.5);
     return 0;
 }
 

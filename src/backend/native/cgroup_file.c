@@ -54,7 +54,7 @@ static int read_all(int fd, char *buffer, size_t size)
 
 int tci_cgroup_write(int base, const char *name, const char *file, const char *text)
 {
-    int fd, problem = tci_cgroup_open_file(base, name, file, O_WRONLY, &fd);
+    int fd = -1, problem = tci_cgroup_open_file(base, name, file, O_WRONLY, &fd);
     if (problem)
         return problem;
     problem = write_all(fd, text);
@@ -64,7 +64,7 @@ int tci_cgroup_write(int base, const char *name, const char *file, const char *t
 
 int tci_cgroup_read(int base, const char *name, const char *file, char *buffer, size_t size)
 {
-    int fd, problem = tci_cgroup_open_file(base, name, file, O_RDONLY, &fd);
+    int fd = -1, problem = tci_cgroup_open_file(base, name, file, O_RDONLY, &fd);
     buffer[0] = '\0';
     if (problem)
         return problem;
@@ -76,7 +76,7 @@ int tci_cgroup_read(int base, const char *name, const char *file, char *buffer, 
 int tci_cgroup_set(int base, const char *name, const char *file, const char *text)
 {
     char back[64];
-    int fd, problem = tci_cgroup_open_file(base, name, file, O_RDWR, &fd);
+    int fd = -1, problem = tci_cgroup_open_file(base, name, file, O_RDWR, &fd);
     if (problem)
         return problem;
     problem = write_all(fd, text);

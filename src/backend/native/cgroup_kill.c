@@ -103,7 +103,7 @@ bool tci_cgroup_wait_empty(const struct tci_cgroup_hierarchy *h, const char *nam
 {
     bool empty = false;
     char text[128];
-    int fd;
+    int fd = -1;
     if (tci_cgroup_open_file(h->base, name, "cgroup.events", O_RDONLY, &fd))
         return true; /* the group is gone */
     for (;;) {

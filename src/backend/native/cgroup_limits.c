@@ -54,7 +54,7 @@ bool tci_cgroup_swap_escapes(int base, const char *name)
 {
     static const char *const files[] = { "memory.swap.max", "memory.memsw.limit_in_bytes" };
     for (size_t i = 0; i < tci_array_size(files); i++) {
-        int fd;
+        int fd = -1;
         if (tci_cgroup_open_file(base, name, files[i], O_PATH, &fd) == 0) {
             (void)close(fd);
             return false;

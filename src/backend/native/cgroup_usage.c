@@ -79,7 +79,7 @@ int tci_cgroup_count(const struct tci_cgroup_hierarchy *h, const char *name,
 static int watch_v1(const struct tci_cgroup_hierarchy *h, const char *name)
 {
     char text[32];
-    int control, event;
+    int control = -1, event;
     if (tci_cgroup_open_file(h->base, name, "memory.oom_control", O_RDONLY, &control))
         return -1;
     event = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
@@ -97,7 +97,7 @@ static int watch_v1(const struct tci_cgroup_hierarchy *h, const char *name)
 int tci_cgroup_watch(const struct tci_cgroup_hierarchy *h, const char *name, short *ret_mask)
 {
     char text[256];
-    int fd;
+    int fd = -1;
     if (!h->v2) {
         *ret_mask = POLLIN;
         return watch_v1(h, name);
