@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Owns: the life of a call: start, step, cancel, free, and the blocking call on top of them.
+ * Owns: the life of a call: step, cancel, free, and the blocking call on top of them. Its beginning is
+ * in call_start.c.
  * Invariants: a call has a run or is over; what ends a call is decided in one place (finish); no
  * step waits for anything but the files that it brings back.
  */
@@ -8,12 +9,8 @@
 
 #include <errno.h>
 #include <limits.h>
-#include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 #include <sys/eventfd.h>
-#include <sys/timerfd.h>
-#include <time.h>
 #include "base/clock.h"
 #include "base/fd.h"
 
@@ -45,8 +42,7 @@ static enum tci_cause cause_of(enum tci_flow flow)
     return causes[flow];
 }
 
-/* Everything of the cage, in the order in which it can be done without. */
-static void leave_cage(struct tc_call *call)
+void tci_call_leave(struct tc_call *call)
 {
     if (call->run)
         backend_of(call)->destroy(call->run);
@@ -69,7 +65,7 @@ static int finish(struct tc_call *call, const struct tc_outcome *outcome,
         r = tci_denials_add(call->result, call->trace, reterr);
     if (r == 0)
         r = tci_call_collect(call, outcome, reterr);
-    leave_cage(call);
+    tci_call_leave(call);
     call->over = true;
     return r;
 }
@@ -173,7 +169,7 @@ void tc_call_free(struct tc_call *call)
 {
     if (!call)
         return;
-    leave_cage(call);
+    tci_call_leave(call);
     tci_streams_close(&call->streams);
     tci_close(call->timer);
     tci_close(call->out);
@@ -181,196 +177,6 @@ void tc_call_free(struct tc_call *call)
     if (call->result)
         tc_result_free(&call->result->public);
     free(call);
-}
-
-/* ---- the beginning ------------------------------------------------------------------------ */
-
-static int check_request(const struct tc_request *request, struct tc_error *reterr)
-{
-    bool terminal = request->flags & TC_REQUEST_TERMINAL;
-    const struct {
-        bool wrong;
-        const char *message;
-    } checks[] = {
-        { request->argv && request->arguments_json,
-          "a request has either argv or arguments_json, not both" },
-        { request->argv && !request->argv[0], "argv is empty: it names no program" },
-        { !request->argv && !request->tool, "a request without a tool needs argv" },
-        { request->input && request->input_fd > 0, "a request has one source of input, not two" },
-        { !request->input && request->input_length, "input_length is given without input" },
-        { terminal && (request->input || request->input_fd > 0),
-          "input of a call with a terminal comes from the terminal" },
-        { terminal && request->terminal < 0, "TC_REQUEST_TERMINAL needs a terminal" },
-        { request->trace_id && !tci_trace_id_is_valid(request->trace_id),
-          "trace_id is not 32 hexadecimal digits, or all zero" },
-    };
-    for (size_t i = 0; i < tci_array_size(checks); i++)
-        if (checks[i].wrong)
-            return tci_error_set(reterr, TC_ERROR_USAGE, "%s", checks[i].message);
-    return 0;
-}
-
-static int copy_name(struct tci_arena *arena, const char *name, const char **ret)
-{
-    if (name)
-        *ret = tci_arena_strdup(arena, name);
-    return name && !*ret ? -1 : 0;
-}
-
-static int make_result(struct tc_call *call, const struct tc_request *request,
-                       struct tc_error *reterr)
-{
-    struct tc_result *public;
-    call->result = tci_result_new(request->trace_id);
-    if (!call->result)
-        return tci_error_no_memory(reterr);
-    public = &call->result->public;
-    if (copy_name(call->result->arena, request->tool, &public->tool) < 0 ||
-        copy_name(call->result->arena, request->agent, &public->agent) < 0 ||
-        copy_name(call->result->arena, request->session, &public->session) < 0 ||
-        copy_name(call->result->arena, request->out_directory, &call->out_path) < 0)
-        return tci_error_no_memory(reterr);
-    return 0;
-}
-
-/* From now on. A caller who waits in tc_call is woken by epoll_wait; others need a descriptor. */
-static int arm_timer(struct tc_call *call, struct tc_error *reterr)
-{
-    uint64_t ms = call->plan->narrowed.settings.timeout;
-    struct itimerspec when = { .it_value = { .tv_sec = (time_t)(ms / 1000),
-                                             .tv_nsec = (long)(ms % 1000) * 1000000 } };
-    call->started = tci_clock_us();
-    if (ms >= (UINT64_MAX - call->started) / 1000)
-        return 0; /* unlimited, or longer than there will be a clock */
-    if (call->blocking) {
-        call->deadline = call->started + ms * 1000;
-        return 0;
-    }
-    call->timer = timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK);
-    if (call->timer < 0 || timerfd_settime(call->timer, 0, &when, NULL) < 0 ||
-        tci_event_add(call->fd, call->timer, EPOLLIN, TCI_EVENT_TIMER) < 0)
-        return tci_error_errno(reterr, errno, "cannot set the timer of the call");
-    return 0;
-}
-
-/* The cage's own description of itself. */
-static int describe_run(struct tc_call *call, struct tc_error *reterr)
-{
-    struct tc_result *public = &call->result->public;
-    const struct tc_backend *backend = backend_of(call);
-    (void)snprintf(public->sandbox_id, sizeof public->sandbox_id, "%s",
-                   backend->sandbox_id(call->run));
-    public->layers = tci_arena_strdup(call->result->arena, backend->layers(call->run));
-    return public->layers ? 0 : tci_error_no_memory(reterr);
-}
-
-static int start_run(struct tc_call *call, const struct tc_request *request,
-                     const struct tci_command *command, struct tc_error *reterr)
-{
-    bool terminal = request->flags & TC_REQUEST_TERMINAL;
-    const struct tci_settings *settings = &call->plan->narrowed.settings;
-    const void *input = command->input ? command->input : request->input;
-    size_t length = command->input ? command->input_length : request->input_length;
-    struct tc_io io = { .argv = command->argv,
-                        .terminal = terminal,
-                        .traced = request->flags & TC_REQUEST_EXPLAIN_DENIALS,
-                        .hold = settings->outputs.globs.count > 0 };
-
-    call->fd = epoll_create1(EPOLL_CLOEXEC);
-    if (call->fd < 0)
-        return tci_error_errno(reterr, errno, "cannot wait for the call");
-    if (tci_streams_open(&call->streams, call->fd, request, input, length, call->engine->null >= 0,
-                         settings->output, call->result, reterr) < 0)
-        return -1;
-    io.in = terminal                     ? request->terminal
-            : call->streams.cage[0] >= 0 ? call->streams.cage[0]
-                                         : call->engine->null;
-    io.out = terminal ? request->terminal : call->streams.cage[1];
-    io.err = terminal ? request->terminal : call->streams.cage[2];
-    if (arm_timer(call, reterr) < 0 ||
-        backend_of(call)->start(call->plan->plan, &io, &call->run, reterr) < 0)
-        return -1;
-    if (describe_run(call, reterr) < 0 || tci_streams_begin(&call->streams, reterr) < 0)
-        return -1;
-    if (io.traced && tci_trace_start(backend_of(call), call->run, &call->trace, reterr) < 0)
-        return -1;
-    if (tci_event_add(call->fd, backend_of(call)->fd(call->run), EPOLLIN, TCI_EVENT_RUN) < 0)
-        return tci_error_errno(reterr, errno, "cannot wait for the cage");
-    return 0;
-}
-
-/* From the request to a running cage. 1: refused, the result says why. */
-static int prepare(struct tc_call *call, const struct tc_request *request, struct tc_error *reterr)
-{
-    const struct tci_tool *tool = NULL;
-    const struct tci_grant *grant = NULL;
-    struct tci_command command = { .argv = NULL };
-    struct tci_limits limits;
-    int r;
-
-    if ((r = tci_call_decide(call->engine, request, call->result, &tool, &grant, reterr)) != 0)
-        return r;
-    call->tool = tool;
-    call->grant = grant;
-    call->result->public.backend = tci_backend_kind_name(tool->settings.backend);
-    if ((r = tci_call_limits(tool, grant, request, &limits, call->result, reterr)) != 0 ||
-        (r = tci_call_command(tool, request, call->result, &command, reterr)) != 0)
-        return r;
-    call->program = tci_arena_strdup(call->result->arena, command.argv[0]);
-    if (!call->program)
-        return tci_error_no_memory(reterr);
-    if (request->out_directory && tci_call_open_out(request->out_directory, &call->out, reterr) < 0)
-        return -1;
-    if (tci_engine_plan(call->engine, tool, grant, &limits, &call->plan, reterr) < 0)
-        return -1;
-    return start_run(call, request, &command, reterr);
-}
-
-/* What the caller did wrong, or memory, is an error; a cage that could not be built is a result. */
-static int judge(struct tc_call *call, int r, const struct tc_error *error, struct tc_error *reterr)
-{
-    if (r < 0 && (error->code == TC_ERROR_NO_MEMORY || error->code == TC_ERROR_USAGE)) {
-        if (reterr)
-            *reterr = *error;
-        return -1;
-    }
-    if (r < 0) {
-        tci_call_refuse(call->result, error);
-        call->refused = error->code;
-    }
-    if (r != 0) {
-        leave_cage(call);
-        call->over = true;
-    }
-    return 0;
-}
-
-/* NULL: *reterr says why. */
-static struct tc_call *begin(struct tc_engine *engine, const struct tc_request *request,
-                             bool blocking, struct tc_error *reterr)
-{
-    struct tc_error error = { 0 };
-    struct tc_call *call;
-
-    tci_error_clear(reterr);
-    if (check_request(request, reterr) < 0)
-        return NULL;
-    call = calloc(1, sizeof *call);
-    if (!call) {
-        tci_error_no_memory(reterr);
-        return NULL;
-    }
-    call->engine = engine;
-    call->blocking = blocking;
-    call->deadline = UINT64_MAX;
-    call->fd = call->timer = call->out = -1;
-    tci_streams_init(&call->streams);
-    if (make_result(call, request, reterr) < 0 ||
-        judge(call, prepare(call, request, &error), &error, reterr) < 0) {
-        tc_call_free(call);
-        return NULL;
-    }
-    return call;
 }
 
 /* ---- both ways to call -------------------------------------------------------------------- */
@@ -386,7 +192,7 @@ static int make_readable(struct tc_call *call, struct tc_error *reterr)
 int tc_call_start(struct tc_engine *engine, const struct tc_request *request,
                   struct tc_call **ret_call, struct tc_error *reterr)
 {
-    struct tc_call *call = begin(engine, request, false, reterr);
+    struct tc_call *call = tci_call_begin(engine, request, false, reterr);
     if (!call)
         return -1;
     if (call->over && make_readable(call, reterr) < 0) {
@@ -400,7 +206,7 @@ int tc_call_start(struct tc_engine *engine, const struct tc_request *request,
 int tc_call(struct tc_engine *engine, const struct tc_request *request,
             struct tc_result **ret_result, struct tc_error *reterr)
 {
-    struct tc_call *call = begin(engine, request, true, reterr);
+    struct tc_call *call = tci_call_begin(engine, request, true, reterr);
     int r = 0;
     if (!call)
         return -1;

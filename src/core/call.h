@@ -48,6 +48,12 @@ struct tci_command {
     size_t input_length;
 };
 
+/* call_start.c: a call that runs, or is over because it was refused. NULL: *reterr says why. */
+struct tc_call *tci_call_begin(struct tc_engine *engine, const struct tc_request *request,
+                               bool blocking, struct tc_error *reterr);
+/* call.c: gives back everything of the cage, in the order in which it can be done without. */
+void tci_call_leave(struct tc_call *call);
+
 /* call_argv.c: the request's argv, or the tool's `command` with the arguments in it. 0; 1: refused,
  * the result says why; -1: an error. */
 int tci_call_command(const struct tci_tool *tool, const struct tc_request *request,

@@ -10,11 +10,12 @@
  *                          enter[enter_after_clone] and the rest, before it does anything else. A
  *                          child that was made in another way writes to all of `enter`;
  *   tci_cgroup_entered()   in the parent, when the child is in: closes what is no longer needed;
- *   poll() on `events` for POLLIN | POLLPRI if it is an eventfd, else for POLLPRI alone: use
- *                          `events_mask`. When it fires, tci_cgroup_look() says whether the kernel
- *                          killed for memory;
+ *   poll() on `events`     for `events_mask` and nothing else (the file of version 2 is always
+ *                          readable). When it fires, tci_cgroup_look() says whether the kernel killed
+ *                          for memory;
  *   tci_cgroup_kill()      when the cage must end;
- *   tci_cgroup_usage()     when the tree has ended;
+ *   tci_cgroup_usage()     when the tree has ended. Only a group whose counters were read is
+ *                          used again for another cage;
  *   tci_cgroup_free()      last.
  */
 #ifndef TCI_BACKEND_NATIVE_CGROUP_H

@@ -20,6 +20,7 @@ enum {
     FIELD_PATH = 1,
     FIELD_INTERFACE = 2,
     FIELD_MEMBER = 3,
+    FIELD_ERROR_NAME = 4,
     FIELD_REPLY_SERIAL = 5,
     FIELD_DESTINATION = 6,
     FIELD_SIGNATURE = 8,
@@ -229,10 +230,22 @@ static bool read_signature(struct reader *r, char *ret_first)
     return true;
 }
 
-/* Which call this message answers; 0: none. False: it is no header. */
-static bool read_fields(struct reader *r, uint32_t *ret_answers)
+/* What is of interest in a message. */
+struct answer {
+    unsigned type;
+    uint32_t serial; /* of the call that it answers; 0: none */
+    bool exists;     /* the error is that there is one already */
+};
+
+static bool is_exists(const struct reader *r, uint32_t length)
 {
-    *ret_answers = 0;
+    static const char name[] = "org.freedesktop.systemd1.UnitExists";
+    return length == sizeof name - 1 && memcmp(r->bytes + r->at, name, length) == 0;
+}
+
+/* False: it is no header. */
+static bool read_fields(struct reader *r, struct answer *ret)
+{
     while (r->at < r->end) {
         unsigned char code;
         uint32_t value;
@@ -246,15 +259,14 @@ static bool read_fields(struct reader *r, uint32_t *ret_answers)
             if (!read_u32(r, &value))
                 return false;
             if (code == FIELD_REPLY_SERIAL)
-                *ret_answers = value;
+                ret->serial = value;
         } else if (type == 's' || type == 'o') {
             if (!read_u32(r, &value) || !skip_to(r, 1, (size_t)value + 1))
                 return false;
+            if (code == FIELD_ERROR_NAME)
+                ret->exists = is_exists(r, value);
             r->at += (size_t)value + 1;
-        } else if (type == 'g') {
-            if (!read_signature(r, &type))
-                return false;
-        } else {
+        } else if (type != 'g' || !read_signature(r, &type)) {
             return false;
         }
     }
@@ -262,8 +274,7 @@ static bool read_fields(struct reader *r, uint32_t *ret_answers)
 }
 
 /* One message; its body is not looked at. */
-static int receive(int fd, unsigned char *bytes, int64_t until_ms, unsigned *ret_type,
-                   uint32_t *ret_answers)
+static int receive(int fd, unsigned char *bytes, int64_t until_ms, struct answer *ret)
 {
     uint32_t body, fields;
     struct reader r = { bytes, HEADER, 0 };
@@ -277,36 +288,35 @@ static int receive(int fd, unsigned char *bytes, int64_t until_ms, unsigned *ret
     memcpy(&fields, bytes + 12, sizeof fields);
     if (body > TCI_BUS_ANSWER_MAX - HEADER || fields > TCI_BUS_ANSWER_MAX - HEADER)
         return EMSGSIZE;
-    rest = (fields + 7) / 8 * 8 + (size_t)body;
+    rest = ((size_t)fields + 7) / 8 * 8 + body;
     if (rest > TCI_BUS_ANSWER_MAX - HEADER)
         return EMSGSIZE;
     problem = receive_all(fd, bytes + HEADER, rest, until_ms);
     if (problem)
         return problem;
     r.end = HEADER + fields;
-    *ret_type = bytes[1];
-    return read_fields(&r, ret_answers) ? 0 : EPROTO;
+    *ret = (struct answer){ .type = bytes[1] };
+    return read_fields(&r, ret) ? 0 : EPROTO;
 }
 
 int tci_bus_call(int fd, const struct tci_bus_call *call, int64_t until_ms)
 {
     struct tci_bus_data data = { .used = 0 };
-    unsigned char answer[TCI_BUS_ANSWER_MAX];
+    unsigned char bytes[TCI_BUS_ANSWER_MAX];
     int problem;
     encode(&data, call);
     if (data.full)
         return EMSGSIZE;
     problem = send_all(fd, data.bytes, data.used, until_ms);
     for (int i = 0; !problem && i < TCI_BUS_MESSAGES_MAX; i++) {
-        unsigned type = 0;
-        uint32_t answers = 0;
-        problem = receive(fd, answer, until_ms, &type, &answers);
-        if (problem || answers != call->serial)
+        struct answer answer = { .type = 0 };
+        problem = receive(fd, bytes, until_ms, &answer);
+        if (problem || answer.serial != call->serial)
             continue; /* a signal, or something for nobody */
-        if (type == TYPE_RETURN)
+        if (answer.type == TYPE_RETURN)
             return 0;
-        if (type == TYPE_ERROR)
-            return EPERM;
+        if (answer.type == TYPE_ERROR)
+            return answer.exists ? EEXIST : EPERM;
     }
     return problem ? problem : EPROTO;
 }

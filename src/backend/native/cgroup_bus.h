@@ -41,7 +41,8 @@ struct tci_bus_call {
 
 /* As the user that we are, over a connected stream socket that does not block. */
 int tci_bus_sign_in(int fd, int64_t until_ms);
-/* Sends a call and waits for its answer. EPERM: the answer was an error. */
+/* Sends a call and waits for its answer. EPERM: the answer was an error; EEXIST: it was that of
+ * systemd for a unit that exists. */
 int tci_bus_call(int fd, const struct tci_bus_call *call, int64_t until_ms);
 
 #endif

@@ -26,6 +26,7 @@ struct tci_cgroup_hierarchy {
     int base;             /* groups are made in this directory */
     bool v2;              /* at most one has this, and it is the first */
     unsigned controllers; /* TCI_CGROUP_HAS_*: what a group here can do for us */
+    bool oom_waits;       /* version 1: the base lets processes wait for memory and kills none */
 };
 
 /* Who made a group. Process ids and start times mean something in their namespaces only. */
@@ -164,7 +165,7 @@ void tci_cgroups_sweep(const struct tci_cgroups *groups);
 /* ---- the service manager: cgroup_systemd.c ------------------------------------------------- */
 
 /* Moves this process into a new scope of its own that is handed over to it. 0 or an errno. */
-int tci_cgroup_systemd_scope(int deadline_ms);
+int tci_cgroup_systemd_scope(const struct tci_cgroup_owner *owner, int deadline_ms);
 /* Signs in and makes the call, over a connected socket. */
 int tci_cgroup_systemd_ask(int fd, const char *unit, int64_t until_ms);
 /* The call alone. */

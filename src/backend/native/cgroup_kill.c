@@ -137,7 +137,9 @@ static void close_pids(const struct tci_cgroup *group)
     struct tci_cgroup_state *state = group->state;
     for (unsigned i = 0; i < group->groups->count && !state->pids_closed; i++) {
         const struct tci_cgroup_hierarchy *h = &group->groups->hierarchies[i];
-        struct tci_cgroup_hierarchy pids = { h->base, h->v2, TCI_CGROUP_HAS_PIDS };
+        struct tci_cgroup_hierarchy pids = { .base = h->base,
+                                             .v2 = h->v2,
+                                             .controllers = TCI_CGROUP_HAS_PIDS };
         struct tci_cgroup_usage usage = { 0 };
         if (!(state->made >> i & 1) || !(h->controllers & TCI_CGROUP_HAS_PIDS))
             continue;

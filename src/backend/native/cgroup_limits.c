@@ -7,6 +7,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
@@ -76,6 +77,18 @@ static int without_swap(int base, const char *name, bool v2, struct tc_error *re
     return v2 ? 0 : set(base, name, "memory.swappiness", "0", reterr);
 }
 
+/* A group inherits that nobody is killed and everybody waits for memory, for ever. */
+static int allow_oom_kill(int base, const char *name, struct tc_error *reterr)
+{
+    char text[256];
+    int problem = tci_cgroup_write(base, name, "memory.oom_control", "0");
+    if (!problem)
+        problem = tci_cgroup_read(base, name, "memory.oom_control", text, sizeof text);
+    if (!problem && tci_cgroup_field(text, "oom_kill_disable") != 0)
+        problem = ERANGE;
+    return problem ? failed(reterr, "memory.oom_control", "0", problem) : 0;
+}
+
 static int set_memory(const struct tci_cgroup_hierarchy *h, const char *name, uint64_t bytes,
                       struct tc_error *reterr)
 {
@@ -84,7 +97,7 @@ static int set_memory(const struct tci_cgroup_hierarchy *h, const char *name, ui
     char value[32];
     int problem;
     if (bytes < MEMORY_MAX) {
-        (void)snprintf(value, sizeof value, "%llu", (unsigned long long)(bytes / page * page));
+        (void)snprintf(value, sizeof value, "%" PRIu64, bytes / page * page);
         if (set(h->base, name, h->v2 ? "memory.max" : "memory.limit_in_bytes", value, reterr) < 0)
             return -1;
         /* Version 2 counts swap apart, version 1 together with memory. */
@@ -97,7 +110,7 @@ static int set_memory(const struct tci_cgroup_hierarchy *h, const char *name, ui
             return -1;
     }
     if (!h->v2)
-        return 0;
+        return h->oom_waits ? allow_oom_kill(h->base, name, reterr) : 0;
     /* One process less would leave a cage that goes on with a part of its work missing. Kernels
      * before 4.19 do not have it; the caller ends the tree then. */
     problem = tci_cgroup_set(h->base, name, "memory.oom.group", "1");
@@ -108,8 +121,7 @@ static int set_pids(const struct tci_cgroup_hierarchy *h, const char *name, uint
                     struct tc_error *reterr)
 {
     char value[32];
-    (void)snprintf(value, sizeof value, "%llu",
-                   (unsigned long long)(pids < PIDS_MAX ? pids : PIDS_MAX));
+    (void)snprintf(value, sizeof value, "%" PRIu64, pids < PIDS_MAX ? pids : PIDS_MAX);
     return set(h->base, name, "pids.max", value, reterr);
 }
 
@@ -118,10 +130,10 @@ static int set_quota_v1(int base, const char *name, uint64_t quota, uint64_t per
     char value[32];
     int problem = 0;
     if (period != PERIOD_US) {
-        (void)snprintf(value, sizeof value, "%llu", (unsigned long long)period);
+        (void)snprintf(value, sizeof value, "%" PRIu64, period);
         problem = tci_cgroup_set(base, name, "cpu.cfs_period_us", value);
     }
-    (void)snprintf(value, sizeof value, "%llu", (unsigned long long)quota);
+    (void)snprintf(value, sizeof value, "%" PRIu64, quota);
     return problem ? problem : tci_cgroup_set(base, name, "cpu.cfs_quota_us", value);
 }
 
@@ -154,14 +166,13 @@ static int set_cpu(const struct tci_cgroup_hierarchy *h, const char *name, uint6
         quota = millis * period / 1000;
     }
     if (h->v2) {
-        (void)snprintf(value, sizeof value, "%llu %llu", (unsigned long long)quota,
-                       (unsigned long long)period);
+        (void)snprintf(value, sizeof value, "%" PRIu64 " %" PRIu64, quota, period);
         return set(h->base, name, "cpu.max", value, reterr);
     }
     problem = set_quota_v1(h->base, name, quota, period);
     if (problem == EINVAL && quota)
         problem = set_quota_of_base(h, name, quota, period);
-    (void)snprintf(value, sizeof value, "%llu", (unsigned long long)quota);
+    (void)snprintf(value, sizeof value, "%" PRIu64, quota);
     return problem ? failed(reterr, "cpu.cfs_quota_us", value, problem) : 0;
 }
 

@@ -149,7 +149,7 @@ static unsigned step_down(int own, unsigned wanted, const struct tci_cgroup_owne
     unsigned on = 0;
     bool busy;
     if (!is_alone(own) || !tci_cgroup_name(owner, TCI_CGROUP_SELF, leaf, sizeof leaf) ||
-        mkdirat(own, leaf, 0755) < 0)
+        (mkdirat(own, leaf, 0755) < 0 && errno != EEXIST)) /* another thread does the same */
         return 0;
     if (tci_cgroup_write(own, leaf, "cgroup.procs", "0") == 0) {
         on = enable(own, wanted, &busy);
@@ -201,7 +201,15 @@ int tci_cgroup_choose(const struct tci_cgroup_own *own, unsigned wanted,
 
 static void add(struct tci_cgroups *groups, int base, bool v2, unsigned bits)
 {
-    groups->hierarchies[groups->count++] = (struct tci_cgroup_hierarchy){ base, v2, bits };
+    char text[256];
+    groups->hierarchies[groups->count++] = (struct tci_cgroup_hierarchy){
+        .base = base,
+        .v2 = v2,
+        .controllers = bits,
+        .oom_waits = !v2 && bits & TCI_CGROUP_HAS_MEMORY &&
+                     tci_cgroup_read(base, ".", "memory.oom_control", text, sizeof text) == 0 &&
+                     tci_cgroup_field(text, "oom_kill_disable") != 0,
+    };
     groups->has |= bits;
 }
 
@@ -227,18 +235,28 @@ static bool place_v2_at(struct tci_cgroups *groups, const struct tci_cgroup_plac
     return base >= 0;
 }
 
-static void place_v2(struct tci_cgroups *groups, const struct tci_cgroup_place *place,
-                     unsigned wanted)
+/* Another thread may have moved this process meanwhile: then it is looked for again. */
+static bool place_v2_with(struct tci_cgroups *groups, unsigned wanted, bool given)
 {
-    struct tci_cgroup_place scope;
-    if (wanted && place_v2_at(groups, place, wanted, false))
+    struct tci_cgroup_place place, before = { .depth = 0 };
+    while (tci_cgroup_find(NULL, &place) == 0 && strcmp(place.directory, before.directory) != 0) {
+        if (place_v2_at(groups, &place, wanted, given))
+            return true;
+        before = place;
+    }
+    return false;
+}
+
+static void place_v2(struct tci_cgroups *groups, unsigned wanted)
+{
+    if (wanted && place_v2_with(groups, wanted, false))
         return;
     /* systemd hands over what it has in version 2 only. */
-    if (wanted == TCI_CGROUP_LIMITS && tci_cgroup_systemd_scope(SYSTEMD_MS) == 0 &&
-        tci_cgroup_find(NULL, &scope) == 0 && place_v2_at(groups, &scope, wanted, true))
+    if (wanted == TCI_CGROUP_LIMITS && tci_cgroup_systemd_scope(&groups->owner, SYSTEMD_MS) == 0 &&
+        place_v2_with(groups, wanted, true))
         return;
     /* For its kill and its clock: version 1 has the controllers, or nobody. */
-    (void)place_v2_at(groups, place, 0, false);
+    (void)place_v2_with(groups, 0, false);
 }
 
 /* ---- version 1 ----------------------------------------------------------------------------- */
@@ -286,7 +304,7 @@ void tci_cgroups_place(struct tci_cgroups *groups)
             v1 |= controllers[i].bit;
     groups->kind = v1 ? has_v2 ? "hybrid" : "v1" : has_v2 ? "v2" : "none";
     if (has_v2)
-        place_v2(groups, &place, TCI_CGROUP_LIMITS & ~v1);
+        place_v2(groups, TCI_CGROUP_LIMITS & ~v1);
     for (size_t i = 0; i < tci_array_size(controllers); i++)
         if (v1 & controllers[i].bit)
             place_v1(groups, &places[i], controllers[i].bit);

@@ -26,28 +26,33 @@
 
 enum { SWEEP_MS = 1000, SWEEP_EACH_MS = 200 };
 
+/* Fields of /proc/PID/stat, counted from the one behind the name. */
+enum { FIELD_STATE = 0, FIELD_THREADS = 17, FIELD_STARTED = 19 };
+
 /* What /proc/PID/stat says: state, number of threads and start time. 0 or an errno. */
-static int process_stat(const char *pid, char *ret_state, long *ret_threads, uint64_t *ret_started)
+static int process_stat(const char *pid, char *ret_state, uint64_t *ret_threads,
+                        uint64_t *ret_started)
 {
-    char text[1024], *at;
-    long threads = 0;
-    unsigned long long started = 0;
-    char path[32];
-    int problem;
+    char text[1024], path[32], *at, *rest, *field;
+    int problem, i = 0;
     (void)snprintf(path, sizeof path, "/proc/%s", pid);
     problem = tci_cgroup_read(AT_FDCWD, path, "stat", text, sizeof text);
     if (problem)
         return problem;
     /* The second field is the program's name in brackets, and may hold anything, brackets too. */
     at = strrchr(text, ')');
-    if (!at || sscanf(at + 1,
-                      " %c %*d %*d %*d %*d %*d %*u %*u %*u %*u %*u %*u %*u %*d %*d %*d %*d %ld %*d "
-                      "%llu",
-                      ret_state, &threads, &started) != 3)
+    if (!at || at[1] != ' ')
         return EIO;
-    *ret_threads = threads;
-    *ret_started = started;
-    return 0;
+    rest = at + 2;
+    for (; i <= FIELD_STARTED && (field = strsep(&rest, " ")); i++) {
+        if (i == FIELD_STATE)
+            *ret_state = field[0];
+        else if (i == FIELD_THREADS)
+            *ret_threads = strtoull(field, NULL, 10);
+        else if (i == FIELD_STARTED)
+            *ret_started = strtoull(field, NULL, 10);
+    }
+    return i > FIELD_STARTED ? 0 : EIO;
 }
 
 static unsigned namespace_number(const char *path)
@@ -58,8 +63,8 @@ static unsigned namespace_number(const char *path)
 
 int tci_cgroup_owner_self(struct tci_cgroup_owner *ret)
 {
+    uint64_t threads;
     char state;
-    long threads;
     int problem = process_stat("self", &state, &threads, &ret->started);
     ret->pid = getpid();
     ret->pid_namespace = namespace_number("/proc/self/ns/pid");
@@ -90,31 +95,44 @@ bool tci_cgroup_name(const struct tci_cgroup_owner *owner, const char *id, char 
     return n > 0 && (size_t)n < size;
 }
 
+/* A number that ends with `end`, which is stepped over. */
+static bool read_number(const char **at, int radix, char end, uint64_t maximum, uint64_t *ret)
+{
+    char *stop;
+    errno = 0;
+    *ret = strtoull(*at, &stop, radix);
+    if (errno || stop == *at || *stop != end || *ret > maximum)
+        return false;
+    *at = stop + 1;
+    return true;
+}
+
 bool tci_cgroup_name_parse(const char *name, struct tci_cgroup_owner *ret, const char **ret_id)
 {
-    struct tci_cgroup_owner owner = { 0 };
-    unsigned long long started = 0;
+    const char *at = name + sizeof PREFIX - 1;
+    uint64_t pid_namespace, time_namespace, pid, started;
+    struct tci_cgroup_owner owner;
     char again[TCI_CGROUP_NAME_MAX];
-    int id = 0;
     if (strncmp(name, PREFIX, sizeof PREFIX - 1) != 0 ||
-        sscanf(name + sizeof PREFIX - 1, "%8x.%8x-%9d-%19llu-%n", &owner.pid_namespace,
-               &owner.time_namespace, &owner.pid, &started, &id) != 4 ||
-        !id || owner.pid <= 0)
+        !read_number(&at, 16, '.', UINT32_MAX, &pid_namespace) ||
+        !read_number(&at, 16, '-', UINT32_MAX, &time_namespace) ||
+        !read_number(&at, 10, '-', INT32_MAX, &pid) || pid == 0 ||
+        !read_number(&at, 10, '-', UINT64_MAX, &started))
         return false;
-    owner.started = started;
-    *ret_id = name + sizeof PREFIX - 1 + id;
-    /* sscanf() forgives blanks, signs and zeros; a name is what we would write ourselves. */
-    if (!tci_cgroup_name(&owner, *ret_id, again, sizeof again) || strcmp(again, name) != 0)
+    owner = (struct tci_cgroup_owner){ (unsigned)pid_namespace, (unsigned)time_namespace,
+                                       (pid_t)pid, started };
+    /* strtoull() forgives blanks, signs and zeros; a name is what we would write ourselves. */
+    if (!tci_cgroup_name(&owner, at, again, sizeof again) || strcmp(again, name) != 0)
         return false;
     *ret = owner;
+    *ret_id = at;
     return true;
 }
 
 /* Surely gone: no such process, or another one by now, or one that is dead and not yet reaped. */
 static bool is_gone(const struct tci_cgroup_owner *owner)
 {
-    uint64_t started = 0;
-    long threads = 0;
+    uint64_t started = 0, threads = 0;
     char state = 0, pid[16];
     if (kill(owner->pid, 0) < 0)
         return errno == ESRCH; /* EPERM: somebody else's, who can be seen to be there */

@@ -13,13 +13,11 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/random.h>
 #include <sys/socket.h>
 #include <sys/un.h>
 #include <time.h>
 #include <unistd.h>
 
-#include "base/clock.h"
 #include "backend/native/cgroup_bus.h"
 #include "backend/probe_cgroup.h"
 
@@ -100,23 +98,23 @@ static int connect_manager(int *ret)
     return 0;
 }
 
-/* systemd answers before it has moved us. */
+/* systemd answers before it has moved us. We may be in a leaf below already, by another thread. */
 static int wait_moved(const char *unit, int64_t until_ms)
 {
     struct tci_cgroup_place place;
-    while (tci_cgroup_now_ms() < until_ms) {
-        const char *name = tci_cgroup_find(NULL, &place) ? NULL : strrchr(place.directory, '/');
-        if (name && strcmp(name + 1, unit) == 0)
+    size_t length = strlen(unit);
+    do {
+        const char *at = tci_cgroup_find(NULL, &place) ? NULL : strstr(place.directory, unit);
+        if (at && at[-1] == '/' && (at[length] == '\0' || at[length] == '/'))
             return 0;
         (void)nanosleep(&(struct timespec){ .tv_nsec = 1000000 }, NULL);
-    }
+    } while (tci_cgroup_now_ms() < until_ms);
     return ETIMEDOUT;
 }
 
-int tci_cgroup_systemd_scope(int deadline_ms)
+int tci_cgroup_systemd_scope(const struct tci_cgroup_owner *owner, int deadline_ms)
 {
     int64_t until_ms = tci_cgroup_now_ms() + deadline_ms;
-    unsigned number = 0;
     char unit[64];
     int fd = -1, problem;
     if (access("/run/systemd/system", F_OK) < 0)
@@ -124,10 +122,10 @@ int tci_cgroup_systemd_scope(int deadline_ms)
     problem = connect_manager(&fd);
     if (problem)
         return problem;
-    if (getrandom(&number, sizeof number, GRND_NONBLOCK) < 0)
-        number = (unsigned)tci_clock_us();
-    (void)snprintf(unit, sizeof unit, "toolcage-%d-%08x.scope", (int)getpid(), number);
+    /* One name for one process: a second thread that asks is told that there is one already. */
+    (void)snprintf(unit, sizeof unit, "toolcage-%d-%llu.scope", (int)owner->pid,
+                   (unsigned long long)owner->started);
     problem = tci_cgroup_systemd_ask(fd, unit, until_ms);
     (void)close(fd);
-    return problem ? problem : wait_moved(unit, until_ms);
+    return problem && problem != EEXIST ? problem : wait_moved(unit, until_ms);
 }

@@ -2,76 +2,185 @@
 /*
  * Owns: finding the host's side of a grant. The attack: a tool that may write to /work puts a link at
  * /work/data, which the policy grants to another tool, or to its next call; following it would put
- * any directory of the host into the cage. So a path that lies inside a place that this policy lets
- * any tool write to is opened beneath that place, links refused. Links elsewhere are the
- * administrator's own.
+ * any directory of the host into the cage. So the path is walked one name at a time, and from the
+ * moment on that the walk is inside a directory that this policy lets any tool write to, links are
+ * refused. Directories are compared by what they are (device, inode), not by how they are spelt: the
+ * administrator's own links and bind mounts lead to the same place. Links elsewhere are followed.
  */
 #include "backend/native/native.h"
 
 #include <errno.h>
 #include <fcntl.h>
-#include <linux/openat2.h>
+#include <limits.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <sys/syscall.h>
 #include <unistd.h>
 #include "base/fd.h"
 #include "base/path.h"
 
-static int open_path(int directory, const char *path, uint64_t resolve)
+enum { links_max = 40 };
+
+struct tci_identity {
+    uint64_t device, inode;
+};
+
+static int look(int fd, struct statx *ret)
 {
-    struct open_how how = { .flags = O_PATH | O_CLOEXEC,
-                            .resolve = resolve | RESOLVE_NO_MAGICLINKS };
-    int fd = (int)syscall(SYS_openat2, directory, path, &how, sizeof how);
-    return fd < 0 ? -errno : fd;
+    return statx(fd, "", AT_EMPTY_PATH, STATX_INO | STATX_TYPE, ret) < 0 ? -errno : 0;
 }
 
-/* The longest writable path that `host` lies in, shorter than itself. */
-static void consider(const struct tci_filesystem *fs, const char *host, const char **best)
+static struct tci_identity identity(const struct statx *found)
 {
-    for (size_t i = 0; i < fs->count; i++) {
-        const struct tci_path_rule *rule = &fs->rules[i];
-        if (rule->access == TCI_ACCESS_WRITABLE && strcmp(rule->host, host) != 0 &&
-            tci_path_is_within(host, rule->host) && (!*best || strlen(rule->host) > strlen(*best)))
-            *best = rule->host;
-    }
-}
-
-static const char *writable_around(const struct tc_plan *plan, const char *host)
-{
-    const struct tc_policy *policy = plan->spec.policy;
-    const char *best = NULL;
-    consider(&plan->spec.settings->filesystem, host, &best);
-    for (size_t i = 0; policy && i < policy->tool_count; i++)
-        consider(&policy->tools[i].settings.filesystem, host, &best);
-    if (policy && policy->anonymous)
-        consider(&policy->anonymous->settings.filesystem, host, &best);
-    return best;
-}
-
-int tci_native_open_grant(const struct tc_plan *plan, const char *host)
-{
-    const char *around = writable_around(plan, host), *rest;
-    int directory, fd;
-    if (!around)
-        return open_path(AT_FDCWD, host, 0);
-    /* Each step is shorter than the one before: this ends. */
-    directory = tci_native_open_grant(plan, around);
-    if (directory < 0)
-        return directory;
-    rest = host + (strcmp(around, "/") == 0 ? 1 : strlen(around) + 1);
-    fd = open_path(directory, rest, RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS);
-    (void)tci_close(directory);
-    return fd;
+    return (struct tci_identity){ (uint64_t)found->stx_dev_major << 32 | found->stx_dev_minor,
+                                  found->stx_ino };
 }
 
 int tci_native_identify(int fd, uint64_t *ret_device, uint64_t *ret_inode, bool *ret_is_directory)
 {
     struct statx found;
-    if (statx(fd, "", AT_EMPTY_PATH, STATX_INO | STATX_TYPE, &found) < 0)
-        return -errno;
-    *ret_device = (uint64_t)found.stx_dev_major << 32 | found.stx_dev_minor;
+    int r = look(fd, &found);
+    if (r < 0)
+        return r;
+    *ret_device = identity(&found).device;
     *ret_inode = found.stx_ino;
     *ret_is_directory = S_ISDIR(found.stx_mode);
     return 0;
+}
+
+/* ---- where tools may write ------------------------------------------------------------------------- */
+
+static void note_writable(struct tc_plan *plan, const struct tci_filesystem *fs, size_t room)
+{
+    for (size_t i = 0; i < fs->count && plan->writable_count < room; i++) {
+        struct statx found;
+        tc_cleanup(tci_closep) int fd = -1;
+        if (fs->rules[i].access != TCI_ACCESS_WRITABLE)
+            continue;
+        fd = open(fs->rules[i].host, O_PATH | O_CLOEXEC);
+        if (fd >= 0 && look(fd, &found) == 0)
+            plan->writable[plan->writable_count++] = identity(&found);
+    }
+}
+
+static size_t count_writable(const struct tci_filesystem *fs)
+{
+    size_t count = 0;
+    for (size_t i = 0; i < fs->count; i++)
+        count += fs->rules[i].access == TCI_ACCESS_WRITABLE;
+    return count;
+}
+
+/* Every directory that any tool of the policy may write to. */
+int tci_native_note_writable(struct tc_plan *plan, struct tc_error *reterr)
+{
+    const struct tc_policy *policy = plan->spec.policy;
+    const struct tci_filesystem *own = &plan->spec.settings->filesystem;
+    size_t room = count_writable(own);
+    for (size_t i = 0; policy && i < policy->tool_count; i++)
+        room += count_writable(&policy->tools[i].settings.filesystem);
+    if (policy && policy->anonymous)
+        room += count_writable(&policy->anonymous->settings.filesystem);
+    if (!room)
+        return 0;
+    plan->writable = tci_arena_new_array(plan->arena, room, struct tci_identity);
+    if (!plan->writable)
+        return tci_error_no_memory(reterr);
+    note_writable(plan, own, room);
+    for (size_t i = 0; policy && i < policy->tool_count; i++)
+        note_writable(plan, &policy->tools[i].settings.filesystem, room);
+    if (policy && policy->anonymous)
+        note_writable(plan, &policy->anonymous->settings.filesystem, room);
+    return 0;
+}
+
+static bool is_writable(const struct tc_plan *plan, const struct statx *found)
+{
+    struct tci_identity it = identity(found);
+    for (size_t i = 0; i < plan->writable_count; i++)
+        if (plan->writable[i].device == it.device && plan->writable[i].inode == it.inode)
+            return true;
+    return false;
+}
+
+/* ---- the walk -------------------------------------------------------------------------------------- */
+
+struct walk {
+    const struct tc_plan *plan;
+    char left[2 * PATH_MAX]; /* what is still to be walked */
+    int at;                  /* where we are; -1 after a failure */
+    bool inside;             /* a directory that a tool may write to is behind us */
+    int links;
+};
+
+/* Takes the first name of `left` into `name`; false at the end. */
+static bool take_name(struct walk *w, char name[NAME_MAX + 1])
+{
+    const char *from = w->left + strspn(w->left, "/");
+    size_t length = strcspn(from, "/");
+    if (!length || length > NAME_MAX)
+        return false;
+    memcpy(name, from, length);
+    name[length] = '\0';
+    memmove(w->left, from + length, strlen(from + length) + 1);
+    return true;
+}
+
+/* Puts the target of a link in front of what is left. */
+static int follow(struct walk *w, int link)
+{
+    char target[PATH_MAX];
+    char rest[sizeof w->left];
+    ssize_t n = readlinkat(link, "", target, sizeof target - 1);
+    int length;
+    if (n < 0)
+        return -errno;
+    if (w->inside || ++w->links > links_max)
+        return -ELOOP;
+    target[n] = '\0';
+    memcpy(rest, w->left, strlen(w->left) + 1);
+    length = snprintf(w->left, sizeof w->left, "%s/%s", target, rest);
+    if (length < 0 || (size_t)length >= sizeof w->left)
+        return -ENAMETOOLONG;
+    if (target[0] == '/') {
+        (void)tci_close(w->at);
+        w->at = open("/", O_PATH | O_DIRECTORY | O_CLOEXEC);
+        return w->at < 0 ? -errno : 0;
+    }
+    return 0;
+}
+
+static int step(struct walk *w, const char *name)
+{
+    struct statx found;
+    tc_cleanup(tci_closep) int next = openat(w->at, name, O_PATH | O_NOFOLLOW | O_CLOEXEC);
+    int r = next < 0 ? -errno : look(next, &found);
+    if (r < 0)
+        return r;
+    if (S_ISLNK(found.stx_mode))
+        return follow(w, next);
+    w->inside |= is_writable(w->plan, &found);
+    (void)tci_close(w->at);
+    w->at = tci_take_fd(&next);
+    return 0;
+}
+
+int tci_native_open_grant(const struct tc_plan *plan, const char *host)
+{
+    char name[NAME_MAX + 1];
+    struct walk w = { .plan = plan, .at = open("/", O_PATH | O_DIRECTORY | O_CLOEXEC) };
+    int r = w.at < 0 ? -errno : 0;
+    if (strlen(host) >= PATH_MAX)
+        r = -ENAMETOOLONG;
+    else
+        memcpy(w.left, host, strlen(host) + 1);
+    while (r == 0 && take_name(&w, name))
+        r = step(&w, name);
+    if (r == 0 && w.left[strspn(w.left, "/")])
+        r = -ENAMETOOLONG;
+    if (r < 0) {
+        (void)tci_close(w.at);
+        return r;
+    }
+    return w.at;
 }

@@ -20,12 +20,21 @@
 
 enum { stack_size = 16384, at_recursive = 0x8000 };
 
-/* In the child, which shares our memory and runs beside us: it may do nothing but wait. It is killed
- * in this call, which therefore never returns and never touches our errno. */
-static int wait_for_end(void *end)
+/* What the child needs: memory that lives as long as the plan. */
+struct waiter {
+    int ends[2];
+    _Alignas(16) char stack[stack_size];
+};
+
+/* In the child, which shares our memory and runs beside us: system calls only, and no errno. Its
+ * descriptors are its own; when we end, however that happens, the pipe ends, and so does it. */
+static int wait_for_end(void *argument)
 {
+    struct waiter *waiter = argument;
     char byte;
-    (void)syscall(SYS_read, *(int *)end, &byte, 1);
+    (void)syscall(SYS_close, waiter->ends[1]);
+    (void)syscall(SYS_read, waiter->ends[0], &byte, 1);
+    (void)syscall(SYS_exit, 0);
     return 0;
 }
 
@@ -53,26 +62,32 @@ static int map_and_open(int pid, struct tc_error *reterr)
     return fd < 0 ? tci_error_errno(reterr, errno, "opening a user namespace") : fd;
 }
 
-int tci_native_idmap(int *ret_pid, struct tc_error *reterr)
+int tci_native_idmap(struct tc_plan *plan, struct tc_error *reterr)
 {
-    _Alignas(16) char stack[stack_size];
-    int ends[2], pid, fd;
+    struct waiter *waiter = tci_arena_new_of(plan->arena, struct waiter);
+    int pid, fd, pidfd = -1;
     sigset_t all, before;
-    if (tci_pipe(ends, 0) < 0)
+    if (!waiter)
+        return tci_error_no_memory(reterr);
+    if (tci_pipe(waiter->ends, 0) < 0)
         return tci_error_errno(reterr, errno, "making a pipe");
     (void)sigfillset(&all);
     (void)pthread_sigmask(SIG_SETMASK, &all, &before);
-    pid = clone(wait_for_end, stack + stack_size, CLONE_VM | CLONE_NEWUSER, &ends[0]);
+    pid = clone(wait_for_end, waiter->stack + stack_size, CLONE_VM | CLONE_NEWUSER | CLONE_PIDFD,
+                waiter, &pidfd);
     (void)pthread_sigmask(SIG_SETMASK, &before, NULL);
-    fd = pid < 0 ? tci_error_errno(reterr, errno, "making a user namespace")
-                 : map_and_open(pid, reterr);
-    /* Killed in its one system call it never runs again, so it needs no stack any more. Nobody waits
-     * for its end here: the plan does, in its own. */
-    if (pid > 0)
-        (void)kill(pid, SIGKILL);
-    (void)tci_close(ends[0]);
-    (void)tci_close(ends[1]);
-    *ret_pid = pid > 0 ? pid : 0;
+    if (pid < 0) {
+        fd = tci_error_errno(reterr, errno, "making a user namespace");
+        tci_error_remedy(reterr, "see user_namespaces in toolcage doctor");
+    } else {
+        fd = map_and_open(pid, reterr);
+    }
+    /* Nobody waits for its end here: the plan does, in its own. */
+    if (pidfd >= 0)
+        (void)syscall(SYS_pidfd_send_signal, pidfd, SIGKILL, NULL, 0);
+    (void)tci_close(waiter->ends[0]);
+    (void)tci_close(waiter->ends[1]);
+    plan->idmap_child = pidfd;
     return fd;
 }
 
@@ -103,6 +118,8 @@ int tci_native_detach(const struct tc_plan *plan, const struct tci_mount *m,
     if (fd >= 0)
         return fd;
     tci_error_errno(reterr, -fd, "mounting %.300s for another user than root", m->host);
+    if (fd == -ENOSYS)
+        tci_error_remedy(reterr, "use Linux 5.12 or newer: see mount_setattr in toolcage doctor");
     if (fd == -EINVAL)
         tci_error_remedy(reterr, "its file system has no idmapped mounts: start toolcage as an "
                                  "ordinary user, or move the directory to ext4, xfs or btrfs");

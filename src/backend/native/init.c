@@ -227,14 +227,17 @@ static void collect(const struct init *init, long command)
 
 static _Noreturn void watch(const struct init *init, long command, int signals)
 {
-    struct pollfd watched[2] = { { .fd = TCI_INIT_FD_OWNER, .events = POLLIN },
-                                 { .fd = signals, .events = POLLIN } };
+    /* The supervisor is gone when its process is, or when nobody holds the other end of GO: it may
+     * have become another program. */
+    struct pollfd watched[3] = { { .fd = TCI_INIT_FD_OWNER, .events = POLLIN },
+                                 { .fd = signals, .events = POLLIN },
+                                 { .fd = TCI_INIT_FD_GO } };
     char ignored[128];
     for (;;) {
-        long n = CALL(ppoll, watched, 2, 0, 0, 0);
+        long n = CALL(ppoll, watched, 3, 0, 0, 0);
         if (n < 0 && n != -EINTR)
             leave(init_failed);
-        if (n > 0 && watched[0].revents) {
+        if (n > 0 && (watched[0].revents || watched[2].revents)) {
             end_the_rest(init, command);
             leave(init_failed);
         }

@@ -34,6 +34,7 @@ enum {
     family_unix = 1,
     socket_datagram = 2,
     regular_file = 0100000,
+    close_after = 64, /* mounts, after which handles are not left to the end */
 };
 static const uint64_t private_propagation = 1 << 18; /* MS_PRIVATE */
 
@@ -213,6 +214,8 @@ static long place(const struct init *init, long root, const struct tci_init_moun
         make_point(root, target, m->flags & TCI_MOUNT_IS_FILE, item);
         must(TCI_INIT_STEP_MOUNT, item,
              CALL(move_mount, mount, "", root, target, MOVE_MOUNT_F_EMPTY_PATH));
+        if (item > close_after)
+            (void)CALL(close, mount, 0, 0, 0, 0);
         return root;
     }
     point = open_target(root, target, item);
@@ -257,10 +260,28 @@ static void make_root(const struct init *init)
     (void)CALL(close_range, TCI_INIT_FD_MOUNTS, ~0U, 0, 0, 0);
 }
 
+/* Objects that a user namespace takes from its maker's share: a cage could use up what the user's
+ * editors and servers need. Where it cannot be set, the host's own numbers hold. */
+static void limit_share(void)
+{
+    static const struct {
+        const char *path, *value;
+    } shares[] = { { "/proc/sys/user/max_inotify_instances", "16" },
+                   { "/proc/sys/user/max_inotify_watches", "8192" } };
+    for (size_t i = 0; i < sizeof shares / sizeof shares[0]; i++) {
+        long fd = CALL(openat, at_cwd, shares[i].path, o_write | o_cloexec, 0, 0);
+        if (fd >= 0)
+            (void)CALL(write, fd, shares[i].value, length_of(shares[i].value), 0, 0);
+        if (fd >= 0)
+            (void)CALL(close, fd, 0, 0, 0, 0);
+    }
+}
+
 void enter_cage(const struct init *init)
 {
     const struct tci_init_config *config = init->config;
     map_ids(init);
+    limit_share();
     must(TCI_INIT_STEP_NAMESPACES, 0,
          CALL(unshare, CLONE_NEWCGROUP | (config->time ? CLONE_NEWTIME : 0), 0, 0, 0, 0));
     must(TCI_INIT_STEP_HOST_NAME, 0, CALL(sethostname, "cage", 4, 0, 0, 0));

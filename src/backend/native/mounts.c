@@ -235,13 +235,13 @@ static int prepare_point(struct build *b, const char *cage, bool is_file, uint32
 /* ---- the kinds of places ------------------------------------------------------------------------ */
 
 /* Options as init hands them to fsconfig: name, NUL, value, NUL, ... */
-static int tmpfs_options(struct build *b, struct tci_mount *m, uint64_t size, const char *mode)
+static int tmpfs_options(struct build *b, struct tci_mount *m, uint64_t size, uint64_t inodes,
+                         const char *mode)
 {
     /* Inodes cost memory that the size does not count: one for each 4 KiB, as if each held a page. */
     char text[160];
     int n = snprintf(text, sizeof text, "size%c%llu%cnr_inodes%c%llu%cmode%c%s%c", 0,
-                     (unsigned long long)size, 0, 0, (unsigned long long)(size / 4096 + 64), 0, 0,
-                     mode, 0);
+                     (unsigned long long)size, 0, 0, (unsigned long long)inodes, 0, 0, mode, 0);
     m->text_length = (size_t)n;
     m->text = tci_arena_strndup(b->plan->arena, text, (size_t)n);
     return m->text ? 0 : tci_error_no_memory(b->reterr);
@@ -256,7 +256,7 @@ static int place_tmpfs(struct build *b, const char *cage, uint64_t size, const c
         return -1;
     m->flags = flags;
     m->attributes = attributes;
-    return tmpfs_options(b, m, size, mode);
+    return tmpfs_options(b, m, size, size / 4096 + 64, mode);
 }
 
 static int place_bytes(struct build *b, enum tci_init_mount_kind kind, const char *cage,
@@ -342,12 +342,14 @@ static int place_grant(struct build *b, const struct tci_path_rule *rule)
     if (r < 0) {
         (void)tci_close(fd < 0 ? -1 : fd);
         if (r == -ENOENT && rule->optional)
-            return 0;
+            return 0; /* tci_native_is_stale looks again */
         tci_error_errno(b->reterr, -r, "the granted path %.300s", rule->host);
-        tci_error_remedy(b->reterr, r == -ELOOP
-                                        ? "a link lies at a place that this policy lets a tool "
-                                          "write to: replace it by the directory itself"
-                                        : "create it, or mark the entry with optional = true");
+        tci_error_remedy(b->reterr,
+                         r == -ENOSYS
+                             ? "use Linux 5.6 or newer; see openat2 and statx in toolcage doctor"
+                         : r == -ELOOP ? "a link lies at a place that this policy lets a tool "
+                                         "write to: replace it by the directory itself"
+                                       : "create it, or mark the entry with optional = true");
         return -1;
     }
     if (*rule->cage == '/' && rule->cage[1] &&
@@ -527,8 +529,9 @@ static int place_own(struct build *b, const struct tci_cage_path *own)
 }
 
 int tci_native_mount_program(struct tc_plan *plan, const char *cage, const char *host, bool is_file,
-                             struct tc_error *reterr)
+                             const struct tci_program *checked, struct tc_error *reterr)
 {
+    struct tci_mount *m;
     struct build b = { .plan = plan, .reterr = reterr };
     const struct tci_mount *around = mount_around(plan, cage + 1);
     if (!around || !(around->attributes & MOUNT_ATTR_NOEXEC))
@@ -537,7 +540,15 @@ int tci_native_mount_program(struct tc_plan *plan, const char *cage, const char 
         plan->mounts.items[around - plan->mounts.items].attributes &= ~(uint64_t)MOUNT_ATTR_NOEXEC;
         return 0;
     }
-    return place_bind(&b, cage, host, is_file, READ_ONLY);
+    if (place_bind(&b, cage, host, is_file, READ_ONLY) < 0)
+        return -1;
+    if (checked) {
+        m = &plan->mounts.items[plan->mounts.count - 1];
+        m->flags |= TCI_MOUNT_CHECKED;
+        m->device = checked->device;
+        m->inode = checked->inode;
+    }
+    return 0;
 }
 
 /* ---- the whole ---------------------------------------------------------------------------------- */
@@ -563,7 +574,7 @@ static int place_root(struct build *b)
     if (!m)
         return -1;
     m->attributes = LOCKED_DOWN | MOUNT_ATTR_NOEXEC;
-    return tmpfs_options(b, m, 1 << 20, "0755");
+    return tmpfs_options(b, m, 4 << 20, 1024 + 8 * b->place_count, "0755");
 }
 
 /* A root of the host's has a /dev of the host's: ours is laid over it, so that devices can be made. */
@@ -581,9 +592,35 @@ static bool is_absent(const struct build *b, const struct tci_path_rule *rule)
     return rule->optional && look_at_point(b, rule->cage) == -ENOENT;
 }
 
+/* Combinations of which one wall would be missing. */
+static int check_walls(const struct tc_plan *plan, struct tc_error *reterr)
+{
+    const struct tci_settings *s = plan->spec.settings;
+    for (size_t i = 0; i < s->filesystem.count && plan->landlock_abi < 1; i++)
+        if (s->filesystem.rules[i].access == TCI_ACCESS_READABLE) {
+            tci_error_set(reterr, TC_ERROR_UNSUPPORTED,
+                          "without Landlock, a jail cannot keep %.300s readable only: FIFOs in it "
+                          "could be written to",
+                          s->filesystem.rules[i].host);
+            tci_error_remedy(reterr, "use a kernel with Landlock: see landlock in toolcage doctor");
+            return -1;
+        }
+    if (s->rootfs && !s->commands.any) {
+        tci_error_set(reterr, TC_ERROR_UNSUPPORTED,
+                      "\"commands\" cannot be kept with a rootfs: its loader could start every "
+                      "program in it");
+        tci_error_remedy(reterr,
+                         "leave out commands, or use a rootfs that holds no other programs");
+        return -1;
+    }
+    return 0;
+}
+
 int tci_native_mounts(struct tc_plan *plan, struct tc_error *reterr)
 {
     struct build b = { .plan = plan, .reterr = reterr };
+    if (check_walls(plan, reterr) < 0)
+        return -1;
     if (collect_places(&b) < 0 || place_root(&b) < 0 || place_dev(&b) < 0)
         return -1;
     for (size_t i = 0; i < b.place_count; i++) {

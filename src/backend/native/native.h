@@ -59,10 +59,15 @@ struct tci_rules_list {
     uint32_t attr_size; /* 0: no Landlock */
 };
 
-/* Programs that `commands` lists, as files of the cage. */
+/* A program that `commands` lists, or its loader: links followed, the file itself. */
+struct tci_program {
+    const char *path; /* in the cage */
+    uint64_t device, inode;
+};
+
 struct tci_programs {
     bool any;
-    const char **paths; /* in the cage, links followed: the files themselves, loaders included */
+    struct tci_program *items;
     size_t count, capacity;
     const char **libraries; /* directories of shared libraries, in the cage */
     size_t library_count;
@@ -71,8 +76,12 @@ struct tci_programs {
 /* Where a cage looks for programs. */
 extern const char tci_native_search_path[];
 
+struct tci_identity; /* grants.c */
+
 struct tc_plan {
     struct tci_arena *arena;
+    struct tci_identity *writable; /* directories that tools of the policy may write to */
+    size_t writable_count;
     const struct tc_backend *backend;
     struct tc_spec spec;
     bool is_jail, is_root; /* is_root: started by the host's root */
@@ -94,8 +103,8 @@ struct tc_plan {
     const char **environment;
     struct tci_filter filter;
     char layers[TCI_LAYERS_MAX];
-    int init_fd, config_fd, owner_fd, idmap_fd; /* -1: none */
-    int idmap_pid;        /* a dead child of ours, not collected yet; 0: none */
+    int init_fd, config_fd, idmap_fd; /* -1: none */
+    int idmap_child;      /* pidfd of a dead child of ours, not collected yet; -1: none */
     pthread_mutex_t lock; /* for `dying` */
     struct tc_run *dying;
 };
@@ -112,10 +121,12 @@ const char *tci_native_host_path(const struct tc_plan *plan, const char *cage, c
                                  size_t size);
 /* A file or directory from which code may run, laid over itself where its mount says noexec. */
 int tci_native_mount_program(struct tc_plan *plan, const char *cage, const char *host, bool is_file,
-                             struct tc_error *reterr);
+                             const struct tci_program *checked, struct tc_error *reterr);
 /* grants.c: opens the host's side of a grant; a negative errno. No link may be followed at a place
  * that the policy lets a tool write to: an earlier call could have put it there. */
 int tci_native_open_grant(const struct tc_plan *plan, const char *host);
+/* Before the first of them: where tools may write. */
+int tci_native_note_writable(struct tc_plan *plan, struct tc_error *reterr);
 int tci_native_identify(int fd, uint64_t *ret_device, uint64_t *ret_inode, bool *ret_is_directory);
 
 /* programs.c: fills plan->programs. */
@@ -129,7 +140,7 @@ int tci_native_environment(struct tc_plan *plan, struct tc_error *reterr);
 /* config.c: fills config_fd. */
 int tci_native_config(struct tc_plan *plan, struct tc_error *reterr);
 /* idmap.c: a user namespace through which files of root appear as the jail's user; or -1. */
-int tci_native_idmap(int *ret_pid, struct tc_error *reterr); /* wait for it in the end (__WALL) */
+int tci_native_idmap(struct tc_plan *plan, struct tc_error *reterr);
 int tci_native_write_map(int pid, const char *file, const char *text, struct tc_error *reterr);
 /* A HANDED mount, detached, with its attributes; or -1. */
 int tci_native_detach(const struct tc_plan *plan, const struct tci_mount *m,
@@ -144,7 +155,7 @@ struct tci_spawn {
     const struct tc_plan *plan;
     const struct tci_cgroup *cgroup; /* or NULL */
     const char *const *argv;         /* init's, with its flags first */
-    int in, out, err, report, go;
+    int in, out, err, report, go, owner;
     const int *mounts; /* detached, for HANDED */
     size_t mount_count;
     int failed_step, failed_errno; /* written by the child */

@@ -128,7 +128,9 @@ static unsigned filter_flags(const struct tc_plan *plan)
 {
     const struct tci_settings *s = plan->spec.settings;
     const bool host_network = s->network.mode == TCI_NETWORK_HOST;
-    unsigned flags = (plan->pinned ? TCI_FILTER_KEEP_CPUS : 0) |
+    /* Limits and priorities of others: of the host's processes, or of init, which runs as the same
+     * user and would be killed by a low enough one. */
+    unsigned flags = TCI_FILTER_SELF_ONLY | (plan->pinned ? TCI_FILTER_KEEP_CPUS : 0) |
                      (s->commands.any ? 0 : TCI_FILTER_NO_MEMFD) |
                      (plan->counts_memory ? TCI_FILTER_COUNT_MEMORY : 0) |
                      (host_network ? TCI_FILTER_HOST_NETWORK : 0);
@@ -176,7 +178,8 @@ static int compile(struct tc_plan *plan, struct tc_error *reterr)
     if (tci_cgroups_open(&plan->cgroups, reterr) < 0 || check_clauses(plan, reterr) < 0 ||
         tci_native_limits(plan, reterr) < 0 || tci_native_environment(plan, reterr) < 0)
         return -1;
-    if (plan->is_jail && tci_native_mounts(plan, reterr) < 0)
+    if (tci_native_note_writable(plan, reterr) < 0 ||
+        (plan->is_jail && tci_native_mounts(plan, reterr) < 0))
         return -1;
     if (tci_native_programs(plan, reterr) < 0 || tci_native_rules(plan, reterr) < 0 ||
         compile_filter(plan, reterr) < 0 || tci_native_config(plan, reterr) < 0)
@@ -184,11 +187,7 @@ static int compile(struct tc_plan *plan, struct tc_error *reterr)
     plan->init_fd = tci_native_init_fd(reterr);
     if (plan->init_fd < 0)
         return -1;
-    plan->owner_fd = (int)syscall(SYS_pidfd_open, getpid(), 0);
-    if (plan->owner_fd < 0)
-        return tci_error_errno(reterr, errno, "opening a handle on this process");
-    if (plan->is_jail && plan->is_root &&
-        (plan->idmap_fd = tci_native_idmap(&plan->idmap_pid, reterr)) < 0)
+    if (plan->is_jail && plan->is_root && (plan->idmap_fd = tci_native_idmap(plan, reterr)) < 0)
         return -1;
     describe_layers(plan);
     return 0;
@@ -209,7 +208,7 @@ int tci_native_plan(const struct tc_backend *backend, const struct tc_spec *spec
     plan->is_jail = backend->kind == TCI_BACKEND_JAIL;
     plan->is_root = is_host_root();
     (void)pthread_mutex_init(&plan->lock, NULL);
-    plan->init_fd = plan->config_fd = plan->owner_fd = plan->idmap_fd = -1;
+    plan->init_fd = plan->config_fd = plan->idmap_fd = plan->idmap_child = -1;
     if (compile(plan, reterr) < 0) {
         tci_native_plan_free(plan);
         return -1;
@@ -228,10 +227,10 @@ void tci_native_plan_free(struct tc_plan *plan)
         (void)tci_close(plan->mounts.items[i].source);
     (void)tci_close(plan->init_fd);
     (void)tci_close(plan->config_fd);
-    (void)tci_close(plan->owner_fd);
     (void)tci_close(plan->idmap_fd);
-    if (plan->idmap_pid)
-        (void)waitpid(plan->idmap_pid, NULL, __WALL);
+    if (plan->idmap_child >= 0)
+        (void)waitid(P_PIDFD, (id_t)plan->idmap_child, &(siginfo_t){ 0 }, WEXITED | __WALL);
+    (void)tci_close(plan->idmap_child);
     tci_filter_free(&plan->filter);
     tci_cgroups_free(plan->cgroups);
     tci_arena_free(plan->arena);

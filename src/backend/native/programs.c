@@ -26,26 +26,27 @@ const char tci_native_search_path[] =
 
 enum { programs_max = 4096, headers_max = 64, interpreter_max = 256 };
 
-static int add_program(struct tc_plan *plan, const char *cage, struct tc_error *reterr)
+static int add_program(struct tc_plan *plan, const struct tci_program *program,
+                       struct tc_error *reterr)
 {
     struct tci_programs *list = &plan->programs;
     for (size_t i = 0; i < list->count; i++)
-        if (strcmp(list->paths[i], cage) == 0)
+        if (strcmp(list->items[i].path, program->path) == 0)
             return 0;
     if (list->count == list->capacity) {
         size_t capacity = list->capacity ? list->capacity * 2 : 16;
-        const char **paths = tci_arena_new_array(plan->arena, capacity, const char *);
-        if (!paths)
+        struct tci_program *items = tci_arena_new_array(plan->arena, capacity, struct tci_program);
+        if (!items)
             return tci_error_no_memory(reterr);
         if (list->count)
-            memcpy(paths, list->paths, list->count * sizeof *paths);
-        list->paths = paths;
+            memcpy(items, list->items, list->count * sizeof *items);
+        list->items = items;
         list->capacity = capacity;
     }
     if (list->count == programs_max)
         return tci_error_set(reterr, TC_ERROR_TOO_LARGE, "\"commands\" lists too many programs");
-    list->paths[list->count] = tci_arena_strdup(plan->arena, cage);
-    return list->paths[list->count++] ? 0 : tci_error_no_memory(reterr);
+    list->items[list->count++] = *program;
+    return 0;
 }
 
 /* PT_INTERP of an ELF file into `buffer`; "" when there is none. */
@@ -73,28 +74,42 @@ static void read_interpreter(const char *host, char buffer[interpreter_max])
     }
 }
 
-/* The file of the host behind a path of the cage, links followed, and its path in the cage. False
- * when it is not there, or when a link leads out of what the cage can see. */
-static bool resolve(const struct tc_plan *plan, const char *cage, char *ret_host, char *ret_cage)
+/* The regular file behind a path of the host: its own path, without links, and what it is. A link at a
+ * place that a tool may write to is not followed. */
+static bool find_file(const struct tc_plan *plan, const char *host, char *ret_host,
+                      struct tci_program *ret)
 {
-    char host[TCI_PATH_MAX + 1];
+    char handle[64];
+    struct stat status;
+    bool is_directory;
+    ssize_t n;
+    tc_cleanup(tci_closep) int fd = tci_native_open_grant(plan, host);
+    if (fd < 0 || fstat(fd, &status) < 0 || !S_ISREG(status.st_mode) ||
+        tci_native_identify(fd, &ret->device, &ret->inode, &is_directory) < 0)
+        return false;
+    (void)snprintf(handle, sizeof handle, "/proc/self/fd/%d", fd);
+    n = readlink(handle, ret_host, TCI_PATH_MAX);
+    ret_host[n < 0 ? 0 : n] = '\0';
+    return n > 0;
+}
+
+/* The same for a path of the cage, and the file's path there. False when it is not there, or when a
+ * link leads out of what the cage can see. */
+static bool resolve(const struct tc_plan *plan, const char *cage, char *ret_host, char *ret_cage,
+                    struct tci_program *ret)
+{
     char buffer[TCI_PATH_MAX + 1];
     const char *from = cage;
-    struct stat status;
-    if (plan->is_jail && !(from = tci_native_host_path(plan, cage, host, sizeof host))) {
-        /* Perhaps below a link such as /bin: on the host it is the same one. */
-        from = cage;
-    }
-    if (!realpath(from, ret_host) || stat(ret_host, &status) < 0 || !S_ISREG(status.st_mode))
+    if (plan->is_jail && !(from = tci_native_host_path(plan, cage, buffer, sizeof buffer)))
+        from = cage; /* perhaps below a link such as /bin: on the host it is the same one */
+    if (!find_file(plan, from, ret_host, ret))
         return false;
-    if (strcmp(from, cage) == 0) {
+    if (strcmp(from, cage) == 0)
         memcpy(ret_cage, ret_host, strlen(ret_host) + 1);
-    } else {
-        /* Granted under another name: the part behind the grant must be free of links. */
-        if (strcmp(ret_host, from) != 0)
-            return false;
+    else if (strcmp(ret_host, from) == 0) /* granted under another name, without links behind it */
         memcpy(ret_cage, cage, strlen(cage) + 1);
-    }
+    else
+        return false;
     if (!plan->is_jail)
         return true;
     from = tci_native_host_path(plan, ret_cage, buffer, sizeof buffer);
@@ -105,14 +120,16 @@ static int allow(struct tc_plan *plan, const char *cage, bool with_loader, struc
 {
     static const size_t size = TCI_PATH_MAX + 1;
     char interpreter[interpreter_max];
+    struct tci_program program = { 0 };
     char *host = tci_arena_alloc(plan->arena, size), *real = tci_arena_alloc(plan->arena, size);
     if (!host || !real)
         return tci_error_no_memory(reterr);
-    if (!resolve(plan, cage, host, real))
+    if (!resolve(plan, cage, host, real, &program))
         return 0;
-    if (add_program(plan, real, reterr) < 0)
+    program.path = real;
+    if (add_program(plan, &program, reterr) < 0)
         return -1;
-    if (plan->is_jail && tci_native_mount_program(plan, real, host, true, reterr) < 0)
+    if (plan->is_jail && tci_native_mount_program(plan, real, host, true, &program, reterr) < 0)
         return -1;
     if (!with_loader)
         return 0;
@@ -160,7 +177,7 @@ static int add_libraries(struct tc_plan *plan, const char *directory, struct tc_
         if (tci_path_is_within(real, list->libraries[i]))
             return 0;
     list->libraries[list->library_count++] = real;
-    return plan->is_jail ? tci_native_mount_program(plan, real, real, false, reterr) : 0;
+    return plan->is_jail ? tci_native_mount_program(plan, real, real, false, NULL, reterr) : 0;
 }
 
 static int add_library_directories(struct tc_plan *plan, struct tc_error *reterr)
@@ -185,7 +202,7 @@ static int add_library_directories(struct tc_plan *plan, struct tc_error *reterr
 static int add_python(struct tc_plan *plan, struct tc_error *reterr)
 {
     for (size_t i = 0; i < plan->programs.count; i++) {
-        const char *name = strrchr(plan->programs.paths[i], '/') + 1;
+        const char *name = strrchr(plan->programs.items[i].path, '/') + 1;
         char directory[64];
         if (strncmp(name, "python3", 7) != 0 || strlen(name) > 16)
             continue;

@@ -71,9 +71,16 @@ static uint64_t writing(const struct tc_plan *plan, uint64_t execute)
 
 static int add_programs(struct tc_plan *plan, struct tc_error *reterr)
 {
-    for (size_t i = 0; i < plan->programs.count; i++)
-        if (!add(plan, plan->programs.paths[i], FS_EXECUTE | FS_READ_FILE, reterr))
+    for (size_t i = 0; i < plan->programs.count; i++) {
+        const struct tci_program *program = &plan->programs.items[i];
+        struct tci_rule *rule = add(plan, program->path, FS_EXECUTE | FS_READ_FILE, reterr);
+        if (!rule)
             return -1;
+        /* The attack: a link to "/" put in the program's place before init opens it. */
+        rule->flags = TCI_MOUNT_CHECKED;
+        rule->device = program->device;
+        rule->inode = program->inode;
+    }
     return 0;
 }
 
@@ -128,6 +135,9 @@ static int refuse(struct tc_error *reterr, const char *path, const char *why)
 static int check_expressible(const struct tci_settings *s, struct tc_error *reterr)
 {
     const struct tci_filesystem *fs = &s->filesystem;
+    if (!s->commands.any && fs->count)
+        return refuse(reterr, fs->rules[0].cage,
+                      "with \"commands\", the loader could start programs that lie in it");
     for (size_t i = 0; i < fs->count; i++) {
         const struct tci_path_rule *rule = &fs->rules[i];
         const struct tci_cage_path *own = tci_cage_path_find(s, rule->cage);

@@ -144,12 +144,17 @@ static int spawn(struct tc_run *run, const struct tc_io *io, struct tc_error *re
                            .out = io->out,
                            .err = io->err,
                            .mounts = mounts,
-                           .pidfd = -1 };
+                           .pidfd = -1,
+                           .owner = -1 };
     const char **argv = init_arguments(run, io);
     if (!argv) {
         tci_error_set(reterr, TC_ERROR_USAGE, "a command of 1 to %d words is needed", argv_max - 1);
     } else if (tci_pipe(report, O_NONBLOCK) < 0 || tci_pipe(go, 0) < 0) {
         tci_error_errno(reterr, errno, "making a pipe");
+    } else if ((s.owner = (int)syscall(SYS_pidfd_open, getpid(), 0)) < 0) {
+        /* For each call: the host may have forked since the last one. */
+        tci_error_errno(reterr, errno, "opening a handle on this process");
+        tci_error_remedy(reterr, "use Linux 5.3 or newer: see pidfd in toolcage doctor");
     } else if (detach_mounts(run->plan, mounts, &s.mount_count, reterr) == 0) {
         s.argv = argv;
         s.report = report[1];
@@ -162,6 +167,7 @@ static int spawn(struct tc_run *run, const struct tc_io *io, struct tc_error *re
     run->go = go[1];
     (void)tci_close(report[1]);
     (void)tci_close(go[0]);
+    (void)tci_close(s.owner);
     for (size_t i = 0; i < s.mount_count; i++)
         (void)tci_close(mounts[i]);
     free(argv);
@@ -434,7 +440,10 @@ void tci_native_destroy(struct tc_run *run)
     if (!run)
         return;
     plan = run->plan;
-    run->go = tci_close(run->go); /* who is held may leave */
+    /* Who is held may leave. A byte, because a child of the host may have the pipe open as well. */
+    if (run->go >= 0 && run->hold)
+        (void)!write(run->go, "h", 1);
+    run->go = tci_close(run->go);
     if (run->pidfd >= 0 && !run->ended && run->last.end == TCI_INIT_ENDED && !has_ended(run)) {
         (void)pthread_mutex_lock(&plan->lock);
         run->next = plan->dying;

@@ -5,7 +5,7 @@
 
 #include "backend/native/native.h"
 
-enum { TCI_HANDED_MAX = 96 };
+enum { TCI_HANDED_MAX = 480 };
 
 struct tc_run {
     struct tc_plan *plan;

@@ -21,7 +21,7 @@
 #include <unistd.h>
 #include "base/fd.h"
 
-enum { stack_size = 32768, clone_failed = 127, moves_max = 128 };
+enum { stack_size = 32768, clone_failed = 127, moves_max = 512 };
 
 #ifndef CLONE_INTO_CGROUP
 #define CLONE_INTO_CGROUP 0x200000000ULL
@@ -55,10 +55,8 @@ static void enter_groups(struct tci_spawn *spawn)
  * O_CLOEXEC ends here. Sources in the way are moved up first. */
 static void arrange_descriptors(struct tci_spawn *spawn)
 {
-    int from[moves_max] = { spawn->in,     spawn->out,
-                            spawn->err,    spawn->plan->config_fd,
-                            spawn->report, spawn->plan->owner_fd,
-                            spawn->go };
+    int from[moves_max] = { spawn->in,     spawn->out,   spawn->err, spawn->plan->config_fd,
+                            spawn->report, spawn->owner, spawn->go };
     int init = spawn->plan->init_fd;
     int count = TCI_INIT_FD_MOUNTS + (int)spawn->mount_count;
     for (size_t i = 0; i < spawn->mount_count; i++)
@@ -84,8 +82,8 @@ static void arrange_descriptors(struct tci_spawn *spawn)
  * anybody who is not root there. Init needs these few to build the cage. */
 static void keep_capabilities(struct tci_spawn *spawn)
 {
-    static const int needed[] = { CAP_DAC_OVERRIDE, CAP_SETGID,    CAP_SETUID,
-                                  CAP_SETPCAP,      CAP_NET_ADMIN, CAP_SYS_ADMIN };
+    static const int needed[] = { CAP_DAC_OVERRIDE, CAP_SETGID,    CAP_SETUID,      CAP_SETPCAP,
+                                  CAP_NET_ADMIN,    CAP_SYS_ADMIN, CAP_SYS_RESOURCE };
     struct __user_cap_header_struct header = { .version = _LINUX_CAPABILITY_VERSION_3 };
     struct __user_cap_data_struct data[2] = { { 0 } };
     for (size_t i = 0; i < tci_array_size(needed); i++) {
@@ -236,6 +234,9 @@ int tci_native_spawn(struct tci_spawn *spawn, struct tc_error *reterr)
         return 0;
     (void)waitid(P_PIDFD, (id_t)spawn->pidfd, &(siginfo_t){ 0 }, WEXITED);
     spawn->pidfd = tci_close(spawn->pidfd);
-    return tci_error_errno(reterr, spawn->failed_errno, "the cage could not be built: %s",
-                           step_texts[spawn->failed_step]);
+    tci_error_errno(reterr, spawn->failed_errno, "the cage could not be built: %s",
+                    step_texts[spawn->failed_step]);
+    tci_error_remedy(reterr, "something around toolcage refuses it (a container, a filter), or the "
+                             "kernel is older than 5.12: see toolcage doctor");
+    return -1;
 }

@@ -11,6 +11,7 @@
 #include "backend/native/trace_internal.h"
 
 #include <errno.h>
+#include <poll.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
@@ -175,14 +176,21 @@ struct beginning {
     struct tc_run *run;
 };
 
+/* Init may be dead already, because the cage could not be built; the run says why. */
+static int attach(const struct tc_run *run)
+{
+    struct pollfd p = { .fd = run->pidfd, .events = POLLIN };
+    if (ptrace(PTRACE_SEIZE, run->pid, NULL, (void *)(intptr_t)options) == 0 || errno == ESRCH)
+        return 0;
+    return errno == EPERM && poll(&p, 1, 0) == 1 ? 0 : errno;
+}
+
 static void *watch(void *argument)
 {
     struct beginning begin = *(struct beginning *)argument;
     struct tci_trace *trace = begin.trace;
-    /* ESRCH: init is dead already, and the run says why. */
-    if (ptrace(PTRACE_SEIZE, trace->init, NULL, (void *)(intptr_t)options) < 0 && errno != ESRCH)
-        trace->attach_error = errno;
-    else
+    trace->attach_error = attach(begin.run);
+    if (!trace->attach_error)
         tci_native_go(begin.run); /* here, where a SIGPIPE for a dead init is blocked */
     (void)sem_post(&trace->attached);
     if (!trace->attach_error)

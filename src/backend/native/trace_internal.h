@@ -25,10 +25,8 @@
 
 #if defined(__x86_64__)
 #define TCI_TRACE_ARCH ((uint32_t)AUDIT_ARCH_X86_64)
-#elif defined(__aarch64__)
-#define TCI_TRACE_ARCH ((uint32_t)AUDIT_ARCH_AARCH64)
 #else
-#error "cages are traced on x86_64 and aarch64"
+#define TCI_TRACE_ARCH ((uint32_t)AUDIT_ARCH_AARCH64)
 #endif
 
 enum {
@@ -177,8 +175,8 @@ void tci_trace_socket_hold(struct tci_trace *trace, struct tci_tracee *tracee, i
 /* What the thread looked at next; NULL: it ended. */
 void tci_trace_socket_release(struct tci_trace *trace, struct tci_tracee *tracee, const char *path);
 /* connect, sendto (address and length are arguments), and sendmsg, sendmmsg (in memory). */
-void tci_trace_address(struct tci_trace *trace, struct tci_tracee *tracee, int64_t result,
-                       int address, int length);
+void tci_trace_address(struct tci_trace *trace, struct tci_tracee *tracee, int64_t result, int at,
+                       int length);
 void tci_trace_message(struct tci_trace *trace, struct tci_tracee *tracee, int64_t result);
 /* Bytes that were written to a socket which is connected to where a name server would be. */
 void tci_trace_question(struct tci_trace *trace, const struct tci_tracee *tracee, uint64_t address,

@@ -44,7 +44,7 @@ struct text {
 static const char *quoted(const char *path, struct text *buffer)
 {
     size_t length = strlen(path);
-    if (length * 4 > TCI_TRACE_SHOWN_MAX * 2 && length > TCI_TRACE_SHOWN_MAX)
+    if (length > TCI_TRACE_SHOWN_MAX)
         return "it";
     buffer->text[0] = '"';
     (void)tci_trace_clean(path, length, buffer->text + 1, TCI_TRACE_SHOWN_MAX + 5);

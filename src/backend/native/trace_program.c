@@ -16,7 +16,7 @@ static bool is_listed(const struct tc_plan *plan, const char *path)
 {
     const struct tci_settings *s = plan->spec.settings;
     for (size_t i = 0; i < plan->programs.count; i++)
-        if (strcmp(plan->programs.paths[i], path) == 0)
+        if (strcmp(plan->programs.items[i].path, path) == 0)
             return true;
     for (size_t i = 0; i < s->commands.list.count; i++) {
         const char *listed = s->commands.list.items[i].text;
