@@ -158,7 +158,8 @@ struct tc_request {
     const char *trace_id;       /* 32 hexadecimal digits; NULL: one is made */
     const char *arguments_json; /* for the tool's own `command` */
     const char *const *argv;    /* a command of the caller's instead; ends with NULL */
-    const void *input;          /* bytes for stdin; `input_fd` must be -1 or 0 then */
+    const void *input;          /* bytes for stdin: they live until the call is over; `input_fd`
+                                   must be -1 or 0 then */
     size_t input_length;
     int input_fd;               /* > 0: read and relayed until its end; the caller closes it */
     const char *out_directory;  /* where files named by `outputs` are saved; NULL: only listed */

@@ -69,6 +69,8 @@ struct tc_backend {
     /* Compiles a spec; refuses one with a clause that cannot be kept here, with the remedy. */
     int (*plan)(const struct tc_spec *spec, struct tc_plan **ret, struct tc_error *reterr);
     void (*plan_free)(struct tc_plan *plan);
+    /* Has the host changed so that the plan means something else? May be NULL: never. */
+    bool (*is_stale)(const struct tc_plan *plan);
     /* Builds a cage and starts the command in it. Failing, nothing is left. */
     int (*start)(struct tc_plan *plan, const struct tc_io *io, struct tc_run **ret,
                  struct tc_error *reterr);

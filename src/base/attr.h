@@ -18,6 +18,10 @@
         taken_;                                                                                    \
     })
 
+/* For code that runs in a child which shares our memory and never returns: the address sanitizer's
+ * marks on its stack would stay behind. */
+#define tci_no_address_checks __attribute__((no_sanitize("address")))
+
 #define tci_array_size(array) (sizeof(array) / sizeof((array)[0]))
 
 #endif

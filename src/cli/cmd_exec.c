@@ -133,7 +133,7 @@ static int run_once(struct exec *exec, struct tc_error *reterr)
         flush(exec);
     if (exec->terminal) {
         exec_terminal_relay(exec->terminal, fds[WAIT_INPUT].revents != 0);
-        if (exec_terminal_show(exec->terminal, &exec->out[0]) < 0)
+        if (exec_terminal_show(exec->terminal, exec->call, &exec->out[0]) < 0)
             tc_call_cancel(exec->call);
     }
     if (!fds[WAIT_CALL].revents || exec->result)
@@ -142,7 +142,7 @@ static int run_once(struct exec *exec, struct tc_error *reterr)
         return -1;
     /* The last words of a terminal are in it, not in the call. */
     if (exec->result && exec->terminal)
-        (void)exec_terminal_show(exec->terminal, &exec->out[0]);
+        (void)exec_terminal_show(exec->terminal, exec->call, &exec->out[0]);
     return 0;
 }
 

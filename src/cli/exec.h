@@ -50,8 +50,9 @@ void exec_terminal_close(struct exec_terminal *terminal);
 void exec_terminal_resize(const struct exec_terminal *terminal);
 /* From standard input to the command, as far as it takes it. */
 void exec_terminal_relay(struct exec_terminal *terminal, bool readable);
-/* From the command to `out`. 0, or -1 when `out` is broken. */
-int exec_terminal_show(struct exec_terminal *terminal, struct exec_writer *out);
+/* From the command to `out`, as much as the call may print. 0, or -1 when `out` is broken. */
+int exec_terminal_show(struct exec_terminal *terminal, struct tc_call *call,
+                       struct exec_writer *out);
 
 /* ---- exec_report.c ------------------------------------------------------------------------ */
 

@@ -109,13 +109,14 @@ void exec_terminal_relay(struct exec_terminal *terminal, bool readable)
     }
 }
 
-int exec_terminal_show(struct exec_terminal *terminal, struct exec_writer *out)
+int exec_terminal_show(struct exec_terminal *terminal, struct tc_call *call,
+                       struct exec_writer *out)
 {
     char bytes[4096];
     ssize_t n;
     while (!exec_writer_is_behind(out) &&
            (n = tci_read_some(terminal->master, bytes, sizeof bytes)) > 0)
-        if (exec_writer_write(out, bytes, (size_t)n) < 0)
+        if (exec_writer_write(out, bytes, tci_call_count_output(call, (size_t)n)) < 0)
             return -1;
     return 0;
 }

@@ -160,6 +160,23 @@ void tc_call_cancel(struct tc_call *call)
         end_tree(call, TCI_CAUSE_CANCEL);
 }
 
+size_t tci_call_count_output(struct tc_call *call, size_t length)
+{
+    uint64_t limit, room;
+    if (!call->plan)
+        return length;
+    limit = call->plan->narrowed.settings.output;
+    room = limit - call->terminal_output;
+    if (limit == TCI_UNLIMITED || length <= room) {
+        call->terminal_output += length;
+        return length;
+    }
+    call->terminal_output = limit;
+    if (call->run)
+        end_tree(call, TCI_CAUSE_OUTPUT);
+    return (size_t)room;
+}
+
 int tci_call_hold(struct tc_call *call, bool hold)
 {
     return call->over ? 0 : tci_streams_hold(&call->streams, hold);

@@ -31,6 +31,7 @@ struct tc_call {
     const char *out_path;
     const char *program; /* argv[0] */
     struct tci_plan_entry *plan;
+    uint64_t terminal_output; /* bytes that a terminal has shown */
     const struct tci_tool *tool;   /* of the policy; NULL: none may be called */
     const struct tci_grant *grant; /* NULL: none */
     struct tc_run *run;
@@ -79,6 +80,10 @@ int tci_call_collect(struct tc_call *call, const struct tc_outcome *outcome,
                      struct tc_error *reterr);
 /* The directory for `outputs`, made if it is missing. */
 int tci_call_open_out(const char *path, int *ret, struct tc_error *reterr);
+
+/* Counts what came out of the caller's terminal, which does not pass through the call: how much of it
+ * may be shown. Beyond the limit the call is ended. */
+size_t tci_call_count_output(struct tc_call *call, size_t length);
 
 /* Stops and resumes output: for a caller who cannot write it on at once. Allowed in on_output. */
 int tci_call_hold(struct tc_call *call, bool hold);

@@ -119,6 +119,20 @@ static struct tci_plan_entry *keep_entry(struct tc_engine *engine, struct tci_pl
     return found;
 }
 
+/* Takes a plan out of the list: nobody finds it any more, and its last user frees it. */
+static void retire(struct tc_engine *engine, struct tci_plan_entry *entry)
+{
+    (void)pthread_mutex_lock(&engine->lock);
+    for (size_t i = 0; i < engine->plan_count; i++)
+        if (engine->plans[i] == entry) {
+            engine->plans[i] = engine->plans[--engine->plan_count];
+            entry->cached = false;
+            break;
+        }
+    (void)pthread_mutex_unlock(&engine->lock);
+    tci_engine_release(engine, entry);
+}
+
 int tci_engine_plan(struct tc_engine *engine, const struct tci_tool *tool,
                     const struct tci_grant *grant, const struct tci_limits *limits,
                     struct tci_plan_entry **ret, struct tc_error *reterr)
@@ -130,8 +144,10 @@ int tci_engine_plan(struct tc_engine *engine, const struct tci_tool *tool,
     (void)pthread_mutex_lock(&engine->lock);
     *ret = find_entry(engine, tool, grant, limits);
     (void)pthread_mutex_unlock(&engine->lock);
-    if (*ret)
+    if (*ret && (!(*ret)->backend->is_stale || !(*ret)->backend->is_stale((*ret)->plan)))
         return 0;
+    if (*ret)
+        retire(engine, *ret); /* a granted path is another one than it was */
     entry = calloc(1, sizeof *entry);
     if (!entry)
         return tci_error_no_memory(reterr);

@@ -55,12 +55,12 @@ const char *tci_extract_kind(mode_t mode)
     }
 }
 
-/* Line breaks and terminal escapes would forge lines in a listing; direction overrides show another
- * name than the one that is there. */
+/* Line breaks and terminal escapes would forge lines in a listing; direction overrides and invisible
+ * characters show another name than the one that is there. */
 static bool is_clean_character(uint32_t c)
 {
     return c >= 0x20 && !(c >= 0x7f && c <= 0x9f) && !(c >= 0x2028 && c <= 0x202e) &&
-           !(c >= 0x2066 && c <= 0x2069);
+           !tci_utf8_is_deceptive(c);
 }
 
 bool tci_extract_is_clean(const char *path)

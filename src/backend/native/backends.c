@@ -15,9 +15,9 @@ static int plan_jail(const struct tc_spec *spec, struct tc_plan **ret, struct tc
 }
 
 #define NATIVE                                                                                     \
-    .abi = TC_BACKEND_ABI, .plan_free = tci_native_plan_free, .start = tci_native_start,           \
-    .fd = tci_native_fd, .step = tci_native_step, .kill = tci_native_kill,                         \
-    .destroy = tci_native_destroy, .layers = tci_native_layers,                                    \
+    .abi = TC_BACKEND_ABI, .plan_free = tci_native_plan_free, .is_stale = tci_native_is_stale,     \
+    .start = tci_native_start, .fd = tci_native_fd, .step = tci_native_step,                       \
+    .kill = tci_native_kill, .destroy = tci_native_destroy, .layers = tci_native_layers,           \
     .sandbox_id = tci_native_sandbox_id, .open_directory = tci_native_open_directory,              \
     .pid = tci_native_pid, .go = tci_native_go
 

@@ -109,6 +109,14 @@ static int set_memory(const struct tci_cgroup_hierarchy *h, const char *name, ui
         if (problem)
             return -1;
     }
+    /* Version 1 counts the buffers of sockets apart, and only when there is a limit: a quarter on
+     * top. Kernels that do not have the file any more count them together. */
+    if (!h->v2 && bytes < MEMORY_MAX) {
+        (void)snprintf(value, sizeof value, "%" PRIu64, bytes / 4 / page * page);
+        problem = tci_cgroup_set(h->base, name, "memory.kmem.tcp.limit_in_bytes", value);
+        if (problem && problem != ENOENT)
+            return failed(reterr, "memory.kmem.tcp.limit_in_bytes", value, problem);
+    }
     if (!h->v2)
         return h->oom_waits ? allow_oom_kill(h->base, name, reterr) : 0;
     /* One process less would leave a cage that goes on with a part of its work missing. Kernels

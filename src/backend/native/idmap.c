@@ -28,7 +28,7 @@ struct waiter {
 
 /* In the child, which shares our memory and runs beside us: system calls only, and no errno. Its
  * descriptors are its own; when we end, however that happens, the pipe ends, and so does it. */
-static int wait_for_end(void *argument)
+tci_no_address_checks static int wait_for_end(void *argument)
 {
     struct waiter *waiter = argument;
     char byte;

@@ -247,6 +247,23 @@ static _Noreturn void watch(const struct init *init, long command, int signals)
     }
 }
 
+/* What the caller is protected by, or was made less safe by, is not the cage's: a personality without
+ * address randomisation, real-time scheduling, a raised priority, safety from the out-of-memory
+ * killer. All of these may be given up by anybody. */
+static void forget_caller(void)
+{
+    static const int ordinary; /* struct sched_param */
+    long fd = CALL(openat, -100, "/proc/self/oom_score_adj", 01 | o_cloexec, 0, 0);
+    if (fd >= 0) {
+        (void)CALL(write, fd, "200", 3, 0, 0);
+        (void)CALL(close, fd, 0, 0, 0, 0);
+    }
+    (void)CALL(personality, 0, 0, 0, 0, 0);
+    (void)CALL(sched_setscheduler, 0, 0, &ordinary, 0, 0);
+    if (CALL(getpriority, 0, 0, 0, 0, 0) > 20) /* 20 - nice */
+        (void)CALL(setpriority, 0, 0, 0, 0, 0);
+}
+
 _Noreturn void init_main(long *arguments);
 _Noreturn void init_main(long *arguments)
 {
@@ -260,6 +277,7 @@ _Noreturn void init_main(long *arguments)
     /* The caller's session keyring stays behind. Where there are no keyrings, there is nothing to
      * leave. */
     (void)CALL(keyctl, KEYCTL_JOIN_SESSION_KEYRING, 0, 0, 0, 0);
+    forget_caller();
     read_flags(&init, argv[0]);
     init.command = argv + 1;
     init.environment = argv + arguments[0] + 1;

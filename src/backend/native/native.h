@@ -113,6 +113,7 @@ struct tc_plan {
 int tci_native_plan(const struct tc_backend *backend, const struct tc_spec *spec,
                     struct tc_plan **ret, struct tc_error *reterr);
 void tci_native_plan_free(struct tc_plan *plan);
+bool tci_native_is_stale(const struct tc_plan *plan);
 
 /* mounts.c: fills plan->mounts. */
 int tci_native_mounts(struct tc_plan *plan, struct tc_error *reterr);

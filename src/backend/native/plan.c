@@ -17,6 +17,7 @@
 #include "backend/host.h"
 #include "backend/ready.h"
 #include "base/fd.h"
+#include "base/path.h"
 
 /* ---- what this host has ---------------------------------------------------------------------- */
 
@@ -215,6 +216,58 @@ int tci_native_plan(const struct tc_backend *backend, const struct tc_spec *spec
     }
     *ret = plan;
     return 0;
+}
+
+static bool is_same(const struct tc_plan *plan, const char *host, uint64_t device, uint64_t inode)
+{
+    uint64_t now_device = 0, now_inode = 0;
+    bool is_directory;
+    tc_cleanup(tci_closep) int fd = tci_native_open_grant(plan, host);
+    return fd >= 0 && tci_native_identify(fd, &now_device, &now_inode, &is_directory) == 0 &&
+           now_device == device && now_inode == inode;
+}
+
+/* The path of the host behind a rule; hidden ones have none of their own. */
+static bool is_there(const struct tc_plan *plan, const struct tci_path_rule *rule)
+{
+    char buffer[TCI_PATH_MAX + 1];
+    const char *host = rule->host ? rule->host
+                       : plan->is_jail
+                           ? tci_native_host_path(plan, rule->cage, buffer, sizeof buffer)
+                           : rule->cage;
+    tc_cleanup(tci_closep) int fd = host ? tci_native_open_grant(plan, host) : -1;
+    return fd >= 0;
+}
+
+static bool has_mount(const struct tc_plan *plan, const char *cage)
+{
+    for (size_t i = 0; i < plan->mounts.count; i++)
+        if (strcmp(plan->mounts.items[i].target, cage + 1) == 0)
+            return true;
+    return false;
+}
+
+/* A workspace was made anew, or an optional path that was not there has appeared: a `.env` to be
+ * hidden, for one. */
+bool tci_native_is_stale(const struct tc_plan *plan)
+{
+    const struct tci_filesystem *fs = &plan->spec.settings->filesystem;
+    for (size_t i = 0; i < plan->mounts.count; i++) {
+        const struct tci_mount *m = &plan->mounts.items[i];
+        if (m->flags & TCI_MOUNT_CHECKED && !is_same(plan, m->host, m->device, m->inode))
+            return true;
+    }
+    for (size_t i = 0; i < plan->rules.count; i++) {
+        const struct tci_rule *rule = &plan->rules.items[i];
+        if (!plan->is_jail && rule->flags & TCI_MOUNT_CHECKED &&
+            !is_same(plan, rule->path, rule->device, rule->inode))
+            return true;
+    }
+    for (size_t i = 0; i < fs->count; i++)
+        if (fs->rules[i].optional && plan->is_jail && !has_mount(plan, fs->rules[i].cage) &&
+            is_there(plan, &fs->rules[i]))
+            return true;
+    return false;
 }
 
 void tci_native_plan_free(struct tc_plan *plan)

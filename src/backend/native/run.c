@@ -99,6 +99,25 @@ static const char **init_arguments(const struct tc_run *run, const struct tc_io 
     return argv;
 }
 
+/* A byte for init, which may be dead: that must not raise SIGPIPE in a host that did nothing wrong. */
+static int write_go(const struct tc_run *run, const char *byte)
+{
+    const struct timespec now = { 0 };
+    sigset_t pipe_only, before, pending;
+    ssize_t n;
+    bool was_pending;
+    (void)sigemptyset(&pipe_only);
+    (void)sigaddset(&pipe_only, SIGPIPE);
+    (void)sigpending(&pending);
+    was_pending = sigismember(&pending, SIGPIPE) == 1;
+    (void)pthread_sigmask(SIG_BLOCK, &pipe_only, &before);
+    n = write(run->go, byte, 1);
+    if (n < 0 && errno == EPIPE && !was_pending)
+        (void)sigtimedwait(&pipe_only, NULL, &now);
+    (void)pthread_sigmask(SIG_SETMASK, &before, NULL);
+    return n == 1 ? 0 : -1;
+}
+
 static int map_ids(struct tc_run *run, struct tc_error *reterr)
 {
     char map[64];
@@ -108,9 +127,7 @@ static int map_ids(struct tc_run *run, struct tc_error *reterr)
     if (tci_native_write_map(run->pid, "uid_map", map, reterr) < 0 ||
         tci_native_write_map(run->pid, "gid_map", map, reterr) < 0)
         return -1;
-    return tci_write_all(run->go, "g", 1) < 0
-               ? tci_error_errno(reterr, errno, "letting the cage go on")
-               : 0;
+    return write_go(run, "g") < 0 ? tci_error_errno(reterr, errno, "letting the cage go on") : 0;
 }
 
 static int detach_mounts(const struct tc_plan *plan, int *ret, size_t *ret_count,
@@ -340,8 +357,10 @@ static void add_usage(struct tc_run *run, struct tc_outcome *ret)
         ret->hit |= TCI_HIT_CPU;
     if (run->plan->watch_disk && usage->bytes_written > s->disk)
         ret->hit |= TCI_HIT_DISK;
-    /* The kernel's own word for "this file grew beyond the limit". */
-    if (r->end == TCI_INIT_ENDED && WIFSIGNALED(r->status) && WTERMSIG(r->status) == SIGXFSZ)
+    /* The kernel's own word for "this file grew beyond the limit"; anybody can say it, so that
+     * something must have been written, too. */
+    if (run->plan->watch_disk && usage->bytes_written && r->end == TCI_INIT_ENDED &&
+        WIFSIGNALED(r->status) && WTERMSIG(r->status) == SIGXFSZ)
         ret->hit |= TCI_HIT_DISK;
 }
 
@@ -442,7 +461,7 @@ void tci_native_destroy(struct tc_run *run)
     plan = run->plan;
     /* Who is held may leave. A byte, because a child of the host may have the pipe open as well. */
     if (run->go >= 0 && run->hold)
-        (void)!write(run->go, "h", 1);
+        (void)write_go(run, "h");
     run->go = tci_close(run->go);
     if (run->pidfd >= 0 && !run->ended && run->last.end == TCI_INIT_ENDED && !has_ended(run)) {
         (void)pthread_mutex_lock(&plan->lock);
@@ -469,7 +488,7 @@ int tci_native_pid(const struct tc_run *run)
 
 void tci_native_go(struct tc_run *run)
 {
-    (void)!write(run->go, "w", 1);
+    (void)write_go(run, "w");
 }
 
 const char *tci_native_layers(const struct tc_run *run)

@@ -34,15 +34,15 @@ static const char *const step_texts[] = { "", "entering its control group",
 
 /* ---- in the child ------------------------------------------------------------------------------ */
 
-static _Noreturn void fail(struct tci_spawn *spawn, enum step step)
+tci_no_address_checks static _Noreturn void fail(struct tci_spawn *spawn, enum step step)
 {
     spawn->failed_errno = errno;
-    spawn->failed_step = step;
+    spawn->failed_step = (int)step;
     (void)syscall(SYS_exit_group, clone_failed);
     __builtin_unreachable();
 }
 
-static void enter_groups(struct tci_spawn *spawn)
+tci_no_address_checks static void enter_groups(struct tci_spawn *spawn)
 {
     const struct tci_cgroup *group = spawn->cgroup;
     unsigned first = group && group->into >= 0 ? group->enter_after_clone : 0;
@@ -53,7 +53,7 @@ static void enter_groups(struct tci_spawn *spawn)
 
 /* Descriptor numbers as init expects them, and nothing else: what the host holds open without
  * O_CLOEXEC ends here. Sources in the way are moved up first. */
-static void arrange_descriptors(struct tci_spawn *spawn)
+tci_no_address_checks static void arrange_descriptors(struct tci_spawn *spawn)
 {
     int from[moves_max] = { spawn->in,     spawn->out,   spawn->err, spawn->plan->config_fd,
                             spawn->report, spawn->owner, spawn->go };
@@ -80,7 +80,7 @@ static void arrange_descriptors(struct tci_spawn *spawn)
 
 /* The child has all capabilities in the namespace that it just got, and execve would take them from
  * anybody who is not root there. Init needs these few to build the cage. */
-static void keep_capabilities(struct tci_spawn *spawn)
+tci_no_address_checks static void keep_capabilities(struct tci_spawn *spawn)
 {
     static const int needed[] = { CAP_DAC_OVERRIDE, CAP_SETGID,    CAP_SETUID,      CAP_SETPCAP,
                                   CAP_NET_ADMIN,    CAP_SYS_ADMIN, CAP_SYS_RESOURCE };
@@ -101,14 +101,14 @@ static void keep_capabilities(struct tci_spawn *spawn)
 /* A signal that the host ignores would stay ignored in the command: a host that ignores SIGPIPE must
  * not make its tools behave oddly, and with SIGCHLD ignored init would find nobody to wait for. The
  * child has a table of its own; handlers go with execve. */
-static void reset_signals(void)
+tci_no_address_checks static void reset_signals(void)
 {
     const struct sigaction standard = { .sa_handler = SIG_DFL };
     for (int i = 1; i < NSIG; i++)
         (void)sigaction(i, &standard, NULL);
 }
 
-static int child(void *argument)
+tci_no_address_checks static int child(void *argument)
 {
     struct tci_spawn *spawn = argument;
     int init;
