@@ -1,0 +1,31 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Owns: a backend for tests of what stands on top of backends. It builds NO cage: commands run on
+ * the host. It is part of test programs only; no policy can name it. */
+#ifndef TCI_TESTS_BACKEND_DOUBLE_H
+#define TCI_TESTS_BACKEND_DOUBLE_H
+
+#include <stdatomic.h>
+#include "backend/backend.h"
+
+/* Stands in for the jail; there is no other. */
+const struct tc_backend *double_for(enum tci_backend_kind kind);
+
+/* How many there are now, and how many plans were ever made. */
+extern atomic_int double_plans, double_plans_made, double_runs;
+
+/* What the last plan was made from. */
+extern struct tci_settings double_settings;
+extern tci_clauses double_clauses;
+
+/*
+ * A program is started with posix_spawn, unless its name begins with "double:", which plays what a
+ * kernel might say, without a process:
+ *   double:exit N     it exits            double:memory, :cpu, :disk   it is killed for that limit
+ *   double:pids N     it exits after a refused fork
+ *   double:errno N    it cannot be started
+ *   double:broken     the cage breaks     double:fails   step itself fails
+ *   double:refused    start fails
+ * "leak:sh" is a shell whose children are left alone when it ends.
+ */
+
+#endif
