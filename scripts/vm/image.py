@@ -145,12 +145,25 @@ def installed_packages():
     return packages | {name: packages[real] for name, real in virtual.items() if name not in packages}
 
 
-def library_packages(programs):
-    """The packages with the shared libraries that the programs load."""
-    text = "".join(run("ldd", program) for program in programs)
-    files = sorted({os.path.realpath(path) for path in re.findall(r"=> (/\S+)", text)})
+def programs_in(build):
+    """Everything in the build that the kernel can start."""
+    for folder in ("src", "tests"):
+        for path in sorted((build / folder).rglob("*")):
+            if path.is_file() and os.access(path, os.X_OK):
+                with path.open("rb") as file:
+                    if file.read(4) == b"\x7fELF":
+                        yield path
+
+
+def library_packages(build):
+    """The packages with the shared libraries that the programs of the build load."""
+    # Without a check: a static program has none, and ldd complains about it.
+    listed = subprocess.run(["ldd", *programs_in(build)], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
+                            text=True, check=False).stdout
+    files = sorted({os.path.realpath(path) for path in re.findall(r"=> (/\S+)", listed)
+                    if not path.startswith(str(build.resolve()))})
     if not files:
-        return set()
+        raise Problem(f"the programs in {build} load no library")
     owners = {}
     for line in run("dpkg-query", "-S", *[f"*/{os.path.basename(path)}" for path in files]).splitlines():
         names, _, path = line.partition(": ")
@@ -249,10 +262,10 @@ def make_ext4(folder, target, room):
         "^has_journal", "-d", folder, target, f"{megabytes}M")
 
 
-def prepare_base(work, kernel, programs):
+def prepare_base(work, kernel, build):
     """work/base.ext4 and work/initrd.cpio; False if they were there already."""
     listed = {line for line in (HERE / "packages").read_text().splitlines() if line and not line.startswith("#")}
-    packages = with_dependencies(listed | library_packages(programs))
+    packages = with_dependencies(listed | library_packages(build))
     described = "\n".join([kernel.version, Path(__file__).read_text(), (HERE / "init").read_text(),
                            *map(str, sorted(packages.items()))])
     digest = hashlib.sha256(described.encode()).hexdigest()

@@ -9,6 +9,8 @@ import pytest
 
 REPO = Path(__file__).resolve().parents[2]
 
+CALLERS = {"root", "user", "container"}  # who starts cages in the tests
+
 # How much slower than usual this machine is: time limits of tests are multiplied by it.
 TIME_SCALE = float(os.environ.get("TOOLCAGE_TIME_SCALE") or os.environ.get("TIME_SCALE") or 1)
 
@@ -16,6 +18,20 @@ TIME_SCALE = float(os.environ.get("TOOLCAGE_TIME_SCALE") or os.environ.get("TIME
 def pytest_configure(config):
     config.addinivalue_line("markers", "tree: about the source tree, the same for every build")
     config.addinivalue_line("markers", "native: runs cages; also run in the VM (make check-vm)")
+
+
+def pytest_collection_modifyitems(config, items):
+    """With $TOOLCAGE_CALLERS, cases for another caller (a parameter "root", "user", "container") are left out."""
+    wanted = set(os.environ.get("TOOLCAGE_CALLERS", "").replace(",", " ").split())
+    if not wanted:
+        return
+
+    def is_wanted(item):
+        values = item.callspec.params.values() if hasattr(item, "callspec") else ()
+        return {value for value in values if isinstance(value, str)} & CALLERS <= wanted
+
+    config.hook.pytest_deselected(items=[item for item in items if not is_wanted(item)])
+    items[:] = [item for item in items if is_wanted(item)]
 
 
 def skip_or_fail(name, reason):

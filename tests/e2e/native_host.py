@@ -146,6 +146,10 @@ class Host:
         }
         for path in ("secret/stream.sock", "secret/datagram.sock", "work/granted.sock"):
             self._own(self.base / path, 0o666)
+        os.mkfifo(self.base / "data/fifo")
+        self._own(self.base / "data/fifo", 0o666)
+        self.fifo = os.open(self.base / "data/fifo", os.O_RDWR | os.O_NONBLOCK)
+        self.stack.callback(os.close, self.fifo)
         probe = self._listen(inet, stream, ("127.0.0.1", 0))
         self.free_port = probe.getsockname()[1]
         probe.close()
@@ -264,6 +268,8 @@ class Host:
         """What an attempt did to the host."""
         problems = [f"somebody came to {name}" for name, sock in self.sockets.items() if not pipe_is_silent(sock)]
         problems += self._victim_problems() + self._workspace_problems()
+        with contextlib.suppress(BlockingIOError):
+            problems.append(f"somebody wrote to the FIFO: {os.read(self.fifo, 100)}")
         if self.token in output:
             problems.append("the secret came out")
         if (self.base / "work/missing").exists() or (self.base / "work/missing").is_symlink():

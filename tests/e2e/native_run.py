@@ -17,7 +17,7 @@ import time
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from native import REPO, kill_session, own_groups, processes_of
+from native import REPO, TIME_SCALE, kill_session, own_groups, processes_of
 from native_host import FD_DIRECTORY, FD_NAMESPACE, FD_SECRET, FD_SOCKET, OTHER_ID, walk
 
 sys.path.insert(0, str(REPO / "tests" / "escape"))
@@ -82,8 +82,10 @@ def write_policy(host, cage, attempt, scratch="/tmp"):
         grants.pop("scratch", None)
         grants["readable"] = grants["readable"] + (others := grants.pop("writable"))
         if "commands" in attempt.policy:
-            grants = {"readable": ["{bin}/escape-attempts"]}
-    table = {"backend": backend, "timeout": "10s"} | ({"syscalls": profile} if profile else {}) | attempt.policy
+            grants = {}
+    table = {"backend": backend, "timeout": f"{10 * TIME_SCALE:.0f}s"} | attempt.policy
+    if profile:
+        table["syscalls"] = profile
     lines = ["version = 1", "[tool.attempt]", *(f"{key} = {json.dumps(fill(value))}" for key, value in table.items())]
     lines.append("filesystem = { " + ", ".join(f"{k} = {json.dumps(fill(v))}" for k, v in grants.items()) + " }")
     if backend == "process":
@@ -216,7 +218,7 @@ class Run:
     """One run of an attempt. The caller's streams are files or a terminal where the attempt wants that."""
 
     def __init__(self, host, attempt, backend=None, timeout=30, wrapper=(), options=(), command=None):
-        self.host, self.attempt, self.timeout = host, attempt, timeout
+        self.host, self.attempt, self.timeout = host, attempt, timeout * TIME_SCALE
         if command is None:
             host.tidy()  # a command of the test's own may need what it has put there
         scratch = "/tmp" if backend else str(host.scratch)

@@ -23,7 +23,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent))
 
-from native import PROGRAMS, TOOLCAGE, cage_groups, caller, mounts, processes, temporary_files  # noqa: E402
+from native import PROGRAMS, TIME_SCALE, TOOLCAGE, cage_groups, caller, mounts, processes, temporary_files  # noqa: E402
 
 AT_ONCE = 8
 MEMORY_SLACK_KB = 3000  # what an allocator may keep for threads that are gone
@@ -96,7 +96,7 @@ class Place:
 
 def eventually(look, seconds=5):
     """What is still there after some time; nothing, if it goes away by itself."""
-    end = time.monotonic() + seconds
+    end = time.monotonic() + seconds * TIME_SCALE
     while (found := look()) and time.monotonic() < end:
         time.sleep(0.02)
     return found
@@ -126,11 +126,11 @@ def hammer(place, calls, rng):
         while len(running) >= (AT_ONCE if number < calls else 1):
             end, process, ending = running.pop(0)
             if ending is None:
-                process.wait(timeout=60)
+                process.wait(timeout=60 * TIME_SCALE)
             else:
                 time.sleep(max(0, end - time.monotonic()))
                 process.send_signal(ending)
-                process.wait(timeout=60)
+                process.wait(timeout=60 * TIME_SCALE)
             ended[process.returncode] = ended.get(process.returncode, 0) + 1
         if number < calls:
             backend, ending = rng.choice(("jail", "jail", "process")), rng.choice(ENDINGS)
@@ -153,7 +153,7 @@ def soak(place, calls, seed):
         problems.append(f"processes are left: {left}")
     # What a killed toolcage could not remove, the next one collects.
     last = place.execute("jail_quick", "control-fork", stdout=subprocess.DEVNULL)
-    if last.wait(timeout=60):
+    if last.wait(timeout=60 * TIME_SCALE):
         problems.append(f"the last run ended with {last.returncode}")
     if groups := eventually(lambda: cage_groups(place.who.groups)):
         problems.append(f"control groups are left: {groups}")

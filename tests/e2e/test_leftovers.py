@@ -10,13 +10,13 @@ import time
 import pytest
 
 import soak
-from native import IS_ROOT, SANITIZED, cage_groups, mounts, processes, temporary_files
+from native import IS_ROOT, SANITIZED, SLOW, TIME_SCALE, cage_groups, mounts, processes, temporary_files
 
 pytestmark = pytest.mark.native
 
-USERS = ["user", "root"] if IS_ROOT else ["user"]
-BACKENDS = ["jail", "process"]
-CALLS = int(os.environ.get("TOOLCAGE_SOAK") or (80 if SANITIZED else 300))
+USERS = ["root"] if IS_ROOT and SLOW else ["user", "root"] if IS_ROOT else ["user"]
+BACKENDS = ["jail"] if SLOW else ["jail", "process"]
+CALLS = int(os.environ.get("TOOLCAGE_SOAK") or (60 if SANITIZED or SLOW else 300))
 
 # tool, command, how toolcage ends
 ENDS = {
@@ -51,7 +51,7 @@ def nothing_is_left(place):
     left = soak.eventually(place.left)
     assert not left, left
     # The next run collects what a killed one could not remove.
-    assert place.execute("jail_quick", "control-fork", stdout=subprocess.DEVNULL).wait(timeout=30) == 0
+    assert place.execute("jail_quick", "control-fork", stdout=subprocess.DEVNULL).wait(timeout=30 * TIME_SCALE) == 0
     assert not soak.eventually(lambda: cage_groups(place.who.groups))
     assert not place.who.groups or not place.who.groups.children()
     assert mounts() == before_mounts
@@ -64,7 +64,7 @@ def test_at_once_after(place, end, backend):
     """When toolcage has ended, so has the tree: not a moment later."""
     tool, command, statuses = ENDS[end]
     process = place.execute(f"{backend}_{tool}", *command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-    status = process.wait(timeout=30)
+    status = process.wait(timeout=30 * TIME_SCALE)
     left = place.left()
     assert status in statuses and not left, (status, left)
     assert not cage_groups(place.who.groups), "an orderly end leaves no group"
@@ -73,7 +73,7 @@ def test_at_once_after(place, end, backend):
 def running(place, backend, command):
     """A call that is under way: its payload has started."""
     process = place.execute(f"{backend}_long", *command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-    end = time.monotonic() + 10
+    end = time.monotonic() + 10 * TIME_SCALE
     while time.monotonic() < end:
         if any(text.startswith(f"{place.base}/bin/enemy") for text in place.left().values()):
             return process
@@ -89,7 +89,7 @@ def test_at_once_after_a_signal_to_toolcage(place, backend, ending, command):
     """Cancelled: the tree goes, and the status tells the signal."""
     process = running(place, backend, (command, "/none", "12"))
     process.send_signal(ending)
-    status = process.wait(timeout=10)
+    status = process.wait(timeout=10 * TIME_SCALE)
     left = place.left()
     # A payload that ended just before leaves its own status.
     assert status in {128 + ending, -ending, 125} | ({1} if command in ("outlive-daemon", "outlive-runaway") else set())
@@ -103,7 +103,7 @@ def test_soon_after_a_kill_of_toolcage(place, backend, command):
     """Nobody can clean up after SIGKILL but the kernel and the cage's own init; the fixture looks."""
     process = running(place, backend, (command, "/none", "12"))
     process.kill()
-    process.wait(timeout=10)
+    process.wait(timeout=10 * TIME_SCALE)
     left = soak.eventually(place.left, 2)
     assert not left, left
 
@@ -117,7 +117,7 @@ def test_soon_after_kills_at_random_moments(place, backend):
         process = place.execute(f"{backend}_long", *command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
         time.sleep(rng.random() * 0.03)
         process.kill()
-        process.wait(timeout=10)
+        process.wait(timeout=10 * TIME_SCALE)
     left = soak.eventually(place.left, 2)
     assert not left, left
 
@@ -129,7 +129,7 @@ def test_kill_of_a_cages_own_processes(place, backend):
     for pid, (parent, _, _) in processes().items():
         if parent == process.pid:
             os.kill(pid, signal.SIGKILL)
-    status = process.wait(timeout=10)
+    status = process.wait(timeout=10 * TIME_SCALE)
     assert status not in (0, 124), status
     left = soak.eventually(place.left, 1)
     assert not left, left

@@ -123,6 +123,7 @@ static int exec_symlink(int argc, char **argv)
 const struct attempt exec_attempts[] = {
     { "exec-other", 1, exec_other, "start PROGRAM" },
     { "exec-loader", 2, exec_loader, "make LOADER start PROGRAM" },
+    { "exec-loader-listed", 2, exec_loader, "the same, where another program needs LOADER" },
     { "exec-script", 2, exec_script, "start a script in WRITABLE for interpreter PROGRAM" },
     { "exec-copy", 2, exec_copy, "start a copy in WRITABLE of PROGRAM" },
     { "exec-memory", 1, exec_memory, "start a memory file with PROGRAM in it" },

@@ -204,7 +204,7 @@ static int fake_version(long version)
     scmp_filter_ctx filter = seccomp_init(SCMP_ACT_ALLOW);
     if (!filter ||
         seccomp_rule_add(filter, SCMP_ACT_NOTIFY, SCMP_SYS(landlock_create_ruleset), 1,
-                         SCMP_A2(SCMP_CMP_EQ, 1)) < 0 ||
+                         SCMP_A2(SCMP_CMP_EQ, 1, 0)) < 0 ||
         seccomp_load(filter) < 0)
         return -1;
     int listener = seccomp_notify_fd(filter);

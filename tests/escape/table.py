@@ -98,6 +98,7 @@ WRITE = [
           "readonly-fchmod readonly-utimes readonly-xattr readonly-mmap readonly-reopen", args=("{data}",)),
     Attempt("readonly-fchmodat2", ("{data}",), may_be_absent="since Linux 6.6"),
     Attempt("readonly-create", ("{datadir}",)),
+    Attempt("readonly-fifo", ("{datadir}/fifo",)),
     Attempt("readonly-chown", ("{data}", "{other_id}"), proof="root"),
     Attempt("readonly-nested-write", ("{work}/ro/data.txt",), grants={"readable": ["{work}/ro"]}),
     Attempt("readonly-swap", ("{work}/ro",), grants={"readable": ["{work}/ro"]}),
@@ -242,12 +243,14 @@ INHERIT = [
     Attempt("inherited-core"),
 ]
 
-# The process backend grants the program alone then: the loader could start what lies in a directory.
+# The process backend grants nothing for reading then: the loader could start what can be read.
 ONLY_SELF = {"commands": ["{bin}/escape-attempts"]}
 
 EXEC = [
     *each("exec-other exec-memory exec-descriptor", args=("/usr/bin/echo",), policy=ONLY_SELF),
     Attempt("exec-loader", ("{loader}", "/usr/bin/echo"), policy=ONLY_SELF),
+    Attempt("exec-loader-listed", ("{loader}", "/usr/bin/echo"),
+            policy={"commands": ["{bin}/escape-attempts", "/usr/bin/cat"]}),
     *each("exec-script exec-copy exec-symlink", args=("{work}", "/usr/bin/echo"), policy=ONLY_SELF),
     Attempt("exec-hard-link", ("{work}", "{bin}/another"), policy=ONLY_SELF),
 ]
@@ -286,6 +289,22 @@ RESOURCE = [
 
 ATTEMPTS = [*READ, *WRITE, *PLANT, *MOUNT, *DEVICE, *PROCESS, *NAMESPACE, *NETWORK, *IPC, *KERNEL, *INHERIT, *EXEC,
             *RESOURCE]
+
+# One of each kind, for machines on which all of them would take too long.
+ESSENTIAL = set("""
+    read-path read-proc-root read-proc-other read-dotdot read-own-symlink read-planted-symlink read-hidden move-secret
+    hidden-parent-rename leaked-any-fd leaked-socket-write reopen-stdin open-by-handle double-chroot readonly-write
+    readonly-truncate readonly-chmod readonly-fchmod readonly-reopen readonly-fifo readonly-swap write-path
+    overwrite-self overwrite-parent plant-setuid-chmod plant-setuid-openat2 plant-setuid-tmpfile plant-chown run-setuid
+    mount-bind remount-writable mount-setattr-writable umount-uncover open-tree-clone mknod-disk write-core-pattern
+    leave-cgroup read-victim-environ write-victim-mem-file ptrace-parent pidfd-getfd-victim prlimit-victim signal-victim
+    signal-victim-owner signal-group kill-parent outlive-daemon outlive-sister unshare-user clone3-user setns-proc
+    change-uid has-capabilities tcp4 tcp6 tcp-fast-open udp4 unix-path-granted unix-abstract listen netlink-sockets
+    odd-families io-uring-read io-uring-connect sysv-shm posix-mqueue dev-shm-file keyring-search keyring-list bpf-map
+    userfaultfd init-module kexec-load sethostname int80-read x32-read tiocsti-high-bit open-terminal env-secret
+    read-parent-environ inherited-ignored exec-other exec-loader-listed exec-script exec-memory memory-anonymous
+    memory-tmpfs memory-pipes memory-page-tables memory-processes fork-bomb cpu-burn-many open-files flood-both
+    sleep-long disk-one-file disk-fallocate-hidden disk-several-mounts scratch-fill""".split())
 
 # What the policy grants works, in every cage: otherwise "held" would mean nothing.
 CONTROLS = [

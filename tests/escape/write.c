@@ -126,6 +126,16 @@ static int readonly_reopen(int argc, char **argv)
     return judge(pwrite(fd, "CHANGED", 7, 0), "wrote through /proc/self/fd");
 }
 
+/* Writing to a FIFO changes no file system, so a read-only mount lets it pass; somebody reads there. */
+static int readonly_fifo(int argc, char **argv)
+{
+    (void)argc;
+    int fd = open(argv[0], O_WRONLY | O_NONBLOCK | O_CLOEXEC);
+    if (fd < 0)
+        return held("open the FIFO for writing");
+    return judge(write(fd, "CHANGED", 7), "wrote to a FIFO of the host");
+}
+
 /* A directory that is for reading only, in one that is writable: put another in its place. */
 static int readonly_swap(int argc, char **argv)
 {
@@ -250,6 +260,7 @@ const struct attempt write_attempts[] = {
     { "readonly-xattr", 1, readonly_xattr, "set an extended attribute of FILE" },
     { "readonly-mmap", 1, readonly_mmap, "change FILE through a shared mapping" },
     { "readonly-reopen", 1, readonly_reopen, "open FILE with O_PATH, then again through /proc" },
+    { "readonly-fifo", 1, readonly_fifo, "write to FIFO, which is granted for reading" },
     { "readonly-nested-write", 1, readonly_write,
       "write to FILE, read-only in a writable directory" },
     { "readonly-swap", 1, readonly_swap, "replace DIRECTORY, read-only in a writable directory" },

@@ -384,7 +384,7 @@ static void test_programs_and_paths_are_short(void **state)
                     assert_true(constant);
                 assert_true(!constant || steps <= 18);
             }
-            assert_in_range(filter.count, 100, 220);
+            assert_in_range(filter.count, 100, 240);
             assert_in_range(sum, 1000, 11 * 470);
             tci_filter_free(&filter);
         }

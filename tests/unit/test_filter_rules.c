@@ -314,7 +314,14 @@ static void test_what_landlock_does_not_rule(void **state)
         { DEFAULT, TCI_FILTER_NO_UNIX, SYS_socket, { AF_UNIX, SOCK_STREAM }, E(EAFNOSUPPORT) },
         { DEFAULT, TCI_FILTER_NO_UNIX, SYS_socket, { AF_INET, SOCK_STREAM }, ALLOW },
         { DEFAULT, TCI_FILTER_NO_UNIX, SYS_socketpair, { AF_UNIX, SOCK_STREAM }, ALLOW },
-        { DEFAULT, 0, SYS_fallocate, { 3, 0 }, ALLOW },
+        { DEFAULT, 0, SYS_fallocate, { 3, 0 }, E(EOPNOTSUPP) },
+        { DEFAULT, 0, SYS_ioctl, { 3, 0x40305828 }, E(EOPNOTSUPP) }, /* FS_IOC_RESVSP */
+        { DEFAULT, 0, SYS_ioctl, { 3, 0x40305828 | (1ULL << 40) }, E(EOPNOTSUPP) },
+        { DEFAULT, 0, SYS_ioctl, { 3, FICLONE }, ALLOW },
+        { DEFAULT, 0, SYS_ioctl, { 3, 0x5000940e }, E(EOPNOTSUPP) }, /* BTRFS_IOC_SUBVOL_CREATE */
+        { DEFAULT, 0, SYS_io_setup, { 8 }, E(EPERM) },
+        { DEFAULT, 0, SYS_socketpair, { AF_UNIX, SOCK_STREAM }, ALLOW },
+        { DEFAULT, 0, SYS_socketpair, { AF_UNIX, SOCK_DGRAM }, E(EPROTONOSUPPORT) },
         { DEFAULT, 0, SYS_fallocate, { 3, FALLOC_FL_KEEP_SIZE }, E(EOPNOTSUPP) },
         { DEFAULT, 0, SYS_fallocate, { 3, FALLOC_FL_KEEP_SIZE | FALLOC_FL_PUNCH_HOLE }, ALLOW },
         { DEFAULT, 0, SYS_fcntl, { 3, F_SETPIPE_SZ }, ALLOW },

@@ -13,6 +13,7 @@
 #include <fcntl.h>
 #include <limits.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -108,8 +109,9 @@ static bool is_writable(const struct tc_plan *plan, const struct statx *found)
 struct walk {
     const struct tc_plan *plan;
     char left[2 * PATH_MAX]; /* what is still to be walked */
-    int at;                  /* where we are; -1 after a failure */
-    bool inside;             /* a directory that a tool may write to is behind us */
+    char rest[2 * PATH_MAX], target[PATH_MAX];
+    int at;      /* where we are; -1 after a failure */
+    bool inside; /* a directory that a tool may write to is behind us */
     int links;
 };
 
@@ -129,17 +131,16 @@ static bool take_name(struct walk *w, char name[NAME_MAX + 1])
 /* Puts the target of a link in front of what is left. */
 static int follow(struct walk *w, int link)
 {
-    char target[PATH_MAX];
-    char rest[sizeof w->left];
-    ssize_t n = readlinkat(link, "", target, sizeof target - 1);
+    char *target = w->target;
+    ssize_t n = readlinkat(link, "", target, sizeof w->target - 1);
     int length;
     if (n < 0)
         return -errno;
     if (w->inside || ++w->links > links_max)
         return -ELOOP;
     target[n] = '\0';
-    memcpy(rest, w->left, strlen(w->left) + 1);
-    length = snprintf(w->left, sizeof w->left, "%s/%s", target, rest);
+    memcpy(w->rest, w->left, strlen(w->left) + 1);
+    length = snprintf(w->left, sizeof w->left, "%s/%s", target, w->rest);
     if (length < 0 || (size_t)length >= sizeof w->left)
         return -ENAMETOOLONG;
     if (target[0] == '/') {
@@ -165,22 +166,36 @@ static int step(struct walk *w, const char *name)
     return 0;
 }
 
-int tci_native_open_grant(const struct tc_plan *plan, const char *host)
+static int walk(struct walk *w, const char *host)
 {
     char name[NAME_MAX + 1];
-    struct walk w = { .plan = plan, .at = open("/", O_PATH | O_DIRECTORY | O_CLOEXEC) };
-    int r = w.at < 0 ? -errno : 0;
+    int r = 0;
     if (strlen(host) >= PATH_MAX)
+        return -ENAMETOOLONG;
+    w->at = open("/", O_PATH | O_DIRECTORY | O_CLOEXEC);
+    if (w->at < 0)
+        return -errno;
+    memcpy(w->left, host, strlen(host) + 1);
+    while (r == 0 && take_name(w, name))
+        r = step(w, name);
+    if (r == 0 && w->left[strspn(w->left, "/")])
         r = -ENAMETOOLONG;
-    else
-        memcpy(w.left, host, strlen(host) + 1);
-    while (r == 0 && take_name(&w, name))
-        r = step(&w, name);
-    if (r == 0 && w.left[strspn(w.left, "/")])
-        r = -ENAMETOOLONG;
-    if (r < 0) {
-        (void)tci_close(w.at);
-        return r;
-    }
-    return w.at;
+    if (r < 0)
+        w->at = tci_close(w->at);
+    return r < 0 ? r : w->at;
+}
+
+int tci_native_open_grant(const struct tc_plan *plan, const char *host)
+{
+    /* Too large for a thread's small stack. */
+    struct walk *w = malloc(sizeof *w);
+    int r;
+    if (!w)
+        return -ENOMEM;
+    w->plan = plan;
+    w->inside = false;
+    w->links = 0;
+    r = walk(w, host);
+    free(w);
+    return r;
 }

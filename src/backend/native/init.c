@@ -160,13 +160,14 @@ static long start_command(struct init *init)
     if (init->is_jail)
         leave_host();
     drop_privileges(init);
-    must(TCI_INIT_STEP_FORK, 2, CALL(write, init->start[1], "s", 1, 0, 0));
-    (void)CALL(close, init->start[0], 0, 0, 0, 0);
-    (void)CALL(close, init->start[1], 0, 0, 0, 0);
+    /* Before there is anybody who could kill us: the supervisor must know whom to end then. */
     if (!init->is_jail) {
         struct tci_init_report r = { .end = TCI_INIT_STARTED, .status = (int32_t)pid };
         report(&r);
     }
+    must(TCI_INIT_STEP_FORK, 2, CALL(write, init->start[1], "s", 1, 0, 0));
+    (void)CALL(close, init->start[0], 0, 0, 0, 0);
+    (void)CALL(close, init->start[1], 0, 0, 0, 0);
     return pid;
 }
 

@@ -73,7 +73,11 @@ int tci_native_limits(struct tc_plan *plan, struct tc_error *reterr)
     *group = (struct tci_cgroup_limits){ .memory = TCI_UNLIMITED,
                                          .pids = TCI_UNLIMITED,
                                          .cpu = TCI_UNLIMITED };
-    add_limit(plan, RLIMIT_CORE, 0);
+    /* No core dump: 1 and not 0, because a handler of the host that takes dumps through a pipe is
+     * started whatever the limit is, except for 1. */
+    add_limit(plan, RLIMIT_CORE, 1);
+    add_limit(plan, RLIMIT_RTPRIO, 0);
+    add_limit(plan, RLIMIT_NICE, 0);
     if (s->files != TCI_UNLIMITED)
         add_limit(plan, RLIMIT_NOFILE, s->files);
     if (s->disk != TCI_UNLIMITED)

@@ -84,6 +84,34 @@ static bool is_hidden_by_policy(const struct tci_filesystem *fs, const char *pat
     return rule && rule->access == TCI_ACCESS_HIDDEN;
 }
 
+/*
+ * Where the host has a link (/bin to usr/bin), the cage has it too, and what the policy says about
+ * /bin/bash it says about /usr/bin/bash: there is one file, and both names lead to it.
+ */
+static const char *behind_links(const struct build *b, const char *path)
+{
+    const struct tci_settings *s = b->plan->spec.settings;
+    const struct tci_cage_path *own;
+    char target[TCI_PATH_MAX + 1], normal[TCI_PATH_MAX + 1];
+    if (s->rootfs)
+        return path;
+    for (size_t i = 0; (own = tci_cage_path_at(s, i)); i++) {
+        size_t length = strlen(own->path);
+        ssize_t n;
+        char *text;
+        if (strcmp(own->key, "system") != 0 || strcmp(path, own->path) == 0 ||
+            !tci_path_is_within(path, own->path) ||
+            (n = readlink(own->path, target, sizeof target - 1)) <= 0)
+            continue;
+        target[n] = '\0';
+        if (tci_path_normalise("/", target, (size_t)n, normal) != TCI_PATH_OK)
+            continue;
+        text = tci_arena_printf(b->plan->arena, "%s%s", normal, path + length);
+        return text; /* NULL: no memory */
+    }
+    return path;
+}
+
 static int collect_places(struct build *b)
 {
     const struct tci_settings *s = b->plan->spec.settings;
@@ -95,9 +123,16 @@ static int collect_places(struct build *b)
                                     struct place);
     if (!b->places)
         return tci_error_no_memory(b->reterr);
-    for (size_t i = 0; i < s->filesystem.count; i++)
-        b->places[b->place_count++] = (struct place){ .path = s->filesystem.rules[i].cage,
-                                                      .rule = &s->filesystem.rules[i] };
+    for (size_t i = 0; i < s->filesystem.count; i++) {
+        struct tci_path_rule *rule = tci_arena_new_of(b->plan->arena, struct tci_path_rule);
+        if (!rule)
+            return tci_error_no_memory(b->reterr);
+        *rule = s->filesystem.rules[i];
+        rule->cage = behind_links(b, rule->cage);
+        if (!rule->cage)
+            return tci_error_no_memory(b->reterr);
+        b->places[b->place_count++] = (struct place){ .path = rule->cage, .rule = rule };
+    }
     for (size_t i = 0; (own = tci_cage_path_at(s, i)); i++)
         if (!is_hidden_by_policy(&s->filesystem, own->path))
             b->places[b->place_count++] = (struct place){ .path = own->path, .own = own };

@@ -91,15 +91,17 @@ static int refuse_network(const struct tc_spec *spec, struct tc_error *reterr)
 
 static int check_clauses(const struct tc_plan *plan, struct tc_error *reterr)
 {
-    struct tci_host_report report;
+    struct tci_host_report *report = tci_arena_new_of(plan->arena, struct tci_host_report);
     const unsigned facts = tci_settings_facts(plan->spec.settings);
     char why[TCI_KEEPING_TEXT_MAX], remedy[TCI_KEEPING_TEXT_MAX];
+    if (!report)
+        return tci_error_no_memory(reterr);
     if (refuse_network(&plan->spec, reterr) < 0)
         return -1;
-    look_at_host(plan, &report);
+    look_at_host(plan, report);
     for (int clause = 0; clause < TCI_CLAUSE_COUNT; clause++) {
         if (!(plan->spec.clauses & tci_clause_bit(clause)) ||
-            tci_backend_can_for(&report, plan->backend->name, (enum tci_clause)clause, facts, why,
+            tci_backend_can_for(report, plan->backend->name, (enum tci_clause)clause, facts, why,
                                 sizeof why, remedy, sizeof remedy))
             continue;
         tci_error_set(reterr, TC_ERROR_UNSUPPORTED, "%s cannot keep %s here: %s",

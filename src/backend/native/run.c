@@ -507,11 +507,17 @@ int tci_native_open_directory(const struct tc_run *run, const char *path, struct
     struct open_how how = { .flags = O_RDONLY | O_DIRECTORY | O_CLOEXEC,
                             .resolve = RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS |
                                        RESOLVE_NO_MAGICLINKS };
+    struct pollfd p = { .fd = run->pidfd, .events = POLLIN };
     char root_path[64];
     tc_cleanup(tci_closep) int root = -1;
     int fd;
     (void)snprintf(root_path, sizeof root_path, "/proc/%d/root", run->pid);
     root = open(run->plan->is_jail ? root_path : "/", O_PATH | O_DIRECTORY | O_CLOEXEC);
+    /* Still alive after it was opened: so it was init's, and not of somebody who got its number. */
+    if (root >= 0 && run->plan->is_jail && (run->ended || poll(&p, 1, 0) != 0)) {
+        errno = ESRCH;
+        root = tci_close(root);
+    }
     if (root < 0)
         return tci_error_errno(reterr, errno, "opening the cage's root");
     fd = (int)syscall(SYS_openat2, root, path[1] ? path + 1 : ".", &how, sizeof how);

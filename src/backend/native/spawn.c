@@ -14,6 +14,7 @@
 #include <pthread.h>
 #include <sched.h>
 #include <signal.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
 #include <sys/syscall.h>
@@ -209,9 +210,14 @@ static long start_child(struct tci_spawn *spawn, char *stack)
     return pid;
 }
 
+static void freep(char **memory)
+{
+    free(*memory);
+}
+
 int tci_native_spawn(struct tci_spawn *spawn, struct tc_error *reterr)
 {
-    _Alignas(16) char stack[stack_size];
+    tc_cleanup(freep) char *stack = malloc(stack_size); /* the caller's own may be small */
     sigset_t all, before;
     int cancel_state;
     long pid;
@@ -221,6 +227,8 @@ int tci_native_spawn(struct tci_spawn *spawn, struct tc_error *reterr)
                              "more than %d paths cannot be granted by root",
                              moves_max - TCI_INIT_FD_MOUNTS - 1);
     spawn->pidfd = -1;
+    if (!stack)
+        return tci_error_no_memory(reterr);
     (void)sigfillset(&all);
     (void)pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel_state);
     (void)pthread_sigmask(SIG_SETMASK, &all, &before);
