@@ -21,7 +21,7 @@ from native import REPO, TIME_SCALE, kill_session, own_groups, processes_of
 from native_host import FD_DIRECTORY, FD_NAMESPACE, FD_SECRET, FD_SOCKET, OTHER_ID, walk
 
 sys.path.insert(0, str(REPO / "tests" / "escape"))
-from table import GRANTS  # noqa: E402  (the table lies beside the programs)
+from table import CONTROLS, GRANTS  # noqa: E402  (the table lies beside the programs)
 
 TIOCSCTTY = 0x540E
 OUTPUT_LIMIT, DISK_LIMIT = 1_000_000, 8_000_000  # of the attempts whose limit the host checks
@@ -39,7 +39,7 @@ def words(host, scratch):
     disk = os.stat("/").st_dev
     disk_name = Path(f"/sys/dev/block/{os.major(disk)}:{os.minor(disk)}").resolve().name
     groups = host.who.groups.elsewhere if host.who.groups else [
-        path for path in own_groups().values() if (path / "cgroup.procs").exists()]
+        path for path in own_groups().values() if os.access(path / "cgroup.procs", os.W_OK)]
     agents = list(Path("/sys/fs/cgroup").glob("*/release_agent"))
     loaders = [path for path in map(Path, ("/lib64/ld-linux-x86-64.so.2", "/lib/ld-linux-aarch64.so.1"))
                if path.exists()]
@@ -328,3 +328,9 @@ class Run:
 def run(host, attempt, backend=None, **options):
     """Runs an attempt, in a cage if there is a backend, and returns its Outcome."""
     return Run(host, attempt, backend, **options).outcome
+
+
+def refusal(host, cage):
+    """Why this caller cannot have such a cage on this host; "" if it can."""
+    outcome = run(host, CONTROLS[0], cage)
+    return outcome.result["reason"] if outcome.verdict == "error" else ""

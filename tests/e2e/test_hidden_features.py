@@ -9,9 +9,10 @@ import subprocess
 
 import pytest
 
+from conftest import skip_or_fail
 from native import IS_ROOT, ORDINARY_ID, PROGRAMS, SANITIZED, SLOW, Caller, caller
 from native_host import Host
-from native_run import run
+from native_run import refusal, run
 from table import ATTEMPTS, CONTROLS
 
 pytestmark = pytest.mark.native
@@ -74,6 +75,10 @@ if SLOW:
 @pytest.fixture(scope="module", params=USERS)
 def host(request):
     made = Host(caller(request.param))
+    if reason := refusal(made, "jail"):
+        made.close()
+        made.who.close()
+        skip_or_fail("jail", reason)
     yield made
     made.close()
     made.who.close()

@@ -10,6 +10,7 @@ import time
 import pytest
 
 import soak
+from conftest import skip_or_fail
 from native import IS_ROOT, SANITIZED, SLOW, TIME_SCALE, cage_groups, mounts, processes, temporary_files
 
 pytestmark = pytest.mark.native
@@ -39,6 +40,11 @@ ENDS = {
 @pytest.fixture(scope="module", params=USERS)
 def place(request):
     made = soak.Place(request.param)
+    first = made.execute("jail_quick", "control-fork", stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
+    reason = first.communicate()[1]
+    if first.returncode == 125:
+        made.close()
+        skip_or_fail("jail", reason)
     yield made
     made.close()
 

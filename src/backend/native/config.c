@@ -106,7 +106,7 @@ static int store(const struct tci_buf *out, struct tc_error *reterr)
                                                  MFD_CLOEXEC | MFD_ALLOW_SEALING);
     if (fd < 0 || tci_write_all(fd, out->data, out->length) < 0 ||
         fcntl(fd, F_ADD_SEALS, F_SEAL_SEAL | F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_WRITE) < 0)
-        return tci_error_errno(reterr, errno, "keeping the cage's configuration in memory");
+        return tci_native_no_memfd(reterr, "configuration");
     return tci_take_fd(&fd);
 }
 

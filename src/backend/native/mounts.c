@@ -631,13 +631,13 @@ static bool is_absent(const struct build *b, const struct tci_path_rule *rule)
 static int check_walls(const struct tc_plan *plan, struct tc_error *reterr)
 {
     const struct tci_settings *s = plan->spec.settings;
-    for (size_t i = 0; i < s->filesystem.count && plan->landlock_abi < 1; i++)
+    for (size_t i = 0; i < s->filesystem.count && plan->landlock_abi < 2; i++)
         if (s->filesystem.rules[i].access == TCI_ACCESS_READABLE) {
             tci_error_set(reterr, TC_ERROR_UNSUPPORTED,
-                          "without Landlock, a jail cannot keep %.300s readable only: FIFOs in it "
+                          "without Landlock 2, a jail cannot keep %.300s readable only: FIFOs in it "
                           "could be written to",
                           s->filesystem.rules[i].host);
-            tci_error_remedy(reterr, "use a kernel with Landlock: see landlock in toolcage doctor");
+            tci_error_remedy(reterr, "use Linux 5.19 or newer with Landlock: see landlock in toolcage doctor");
             return -1;
         }
     if (s->rootfs && !s->commands.any) {

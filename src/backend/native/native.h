@@ -148,6 +148,8 @@ int tci_native_detach(const struct tc_plan *plan, const struct tci_mount *m,
                       struct tc_error *reterr);
 /* blob.c: init, as an executable file of memory. */
 int tci_native_init_fd(struct tc_error *reterr);
+/* errno says why there is no file of memory; -1. */
+int tci_native_no_memfd(struct tc_error *reterr, const char *what);
 
 /* ---- one cage --------------------------------------------------------------------------------- */
 
@@ -159,6 +161,7 @@ struct tci_spawn {
     int in, out, err, report, go, owner;
     const int *mounts; /* detached, for HANDED */
     size_t mount_count;
+    bool born_inside;              /* in the group that clone3 puts it into */
     int failed_step, failed_errno; /* written by the child */
     int pid, pidfd;                /* results */
 };

@@ -46,7 +46,7 @@ tci_no_address_checks static _Noreturn void fail(struct tci_spawn *spawn, enum s
 tci_no_address_checks static void enter_groups(struct tci_spawn *spawn)
 {
     const struct tci_cgroup *group = spawn->cgroup;
-    unsigned first = group && group->into >= 0 ? group->enter_after_clone : 0;
+    unsigned first = group && spawn->born_inside ? group->enter_after_clone : 0;
     for (unsigned i = first; group && i < group->enter_count; i++)
         if (write(group->enter[i], "0", 1) != 1)
             fail(spawn, STEP_GROUP);
@@ -200,9 +200,13 @@ static long start_child(struct tci_spawn *spawn, char *stack)
         .stack_size = stack_size,
         .cgroup = into ? (unsigned)spawn->cgroup->into : 0U,
     };
-    long pid = clone3_run(&args, child, spawn);
-    /* Some container engines hide clone3. Without a group to be born in, clone does as well. */
-    if (pid == -ENOSYS && !into) {
+    long pid;
+    spawn->born_inside = into;
+    pid = clone3_run(&args, child, spawn);
+    /* Some container engines hide clone3. clone does as well; the child enters its group itself. */
+    if (pid == -ENOSYS) {
+        spawn->born_inside = false;
+        args.flags &= ~CLONE_INTO_CGROUP;
         pid = clone(child, stack + stack_size, (int)(uint32_t)args.flags | SIGCHLD, spawn,
                     &spawn->pidfd);
         pid = pid < 0 ? -errno : pid;
