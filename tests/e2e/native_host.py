@@ -191,7 +191,7 @@ class Host:
     def _make_objects(self):
         self.key = secrets.randbelow(1 << 30) + 1
         self.queue = f"/toolcage-{self.token}"
-        self.shm = Path("/dev/shm") / f"toolcage-{secrets.token_hex(8)}"
+        self.shm = Path("/dev/shm") / f"toolcage-canary-{secrets.token_hex(4)}"
         self.shm.write_text(self.token)
         self.stack.callback(self.shm.unlink, missing_ok=True)
         self._own(self.shm, 0o600)

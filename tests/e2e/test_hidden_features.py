@@ -30,7 +30,7 @@ FEATURES = {
     "landlock": (EITHER, REFUSED, "landlock"),
     "landlock-off": (EITHER, REFUSED, "landlock"),
     "landlock-late": (REFUSED, REFUSED, "landlock"),
-    "landlock-abi=1": (KEPT, EITHER, ""),
+    "landlock-abi=1": (EITHER, EITHER, "Landlock"),
     "landlock-abi=2": (KEPT, EITHER, ""),
     "landlock-abi=3": (KEPT, EITHER, ""),
     "landlock-abi=5": (KEPT, EITHER, ""),

@@ -95,7 +95,8 @@ static int inherited_core(int argc, char **argv)
     (void)argv;
     struct rlimit limit = { 0, 0 };
     getrlimit(RLIMIT_CORE, &limit);
-    if (limit.rlim_max != 0)
+    /* A limit of one byte is less than any core, and for the kernel also "no core through a pipe". */
+    if (limit.rlim_max > 1)
         return escaped("core files of up to %llu bytes", (unsigned long long)limit.rlim_max);
     errno = 0;
     return held("no core files");
