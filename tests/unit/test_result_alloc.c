@@ -28,9 +28,9 @@
 #define SANITIZED 1
 #endif
 
+#ifndef SANITIZED
 static long live, made, fail_at, failed;
 
-#ifndef SANITIZED
 void *__libc_malloc(size_t size);
 void *__libc_calloc(size_t count, size_t size);
 void *__libc_realloc(void *old, size_t size);
