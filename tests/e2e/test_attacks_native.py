@@ -18,6 +18,8 @@ import time
 
 import pytest
 
+import native
+
 pytestmark = pytest.mark.native
 
 PYTHON = "/usr/bin/python3"
@@ -549,8 +551,8 @@ wait %1
 """
 
 
-@pytest.mark.skipif(os.geteuid() != 0 or not shutil.which("strace") or not shutil.which("unshare"),
-                    reason="for root, with strace and unshare")
+@pytest.mark.skipif(os.geteuid() != 0 or not shutil.which("strace") or not shutil.which("unshare") or native.SANITIZED,
+                    reason="for root, with strace and unshare; a leak checker does not work under strace")
 def test_files_of_a_killed_cage_are_not_looked_for_elsewhere(build_dir, policy, base, jail):
     """Init is gone after a timeout; whoever has its number then is somebody else, with another root."""
     policy('[tool.t]\noutputs = ["{base}/secret/*"]\n')
@@ -778,7 +780,8 @@ def test_program_replaced_by_a_link_grants_nothing(host, policy, base):
     assert "not for cages" not in again["stdout"], again
 
 
-@pytest.mark.skipif(os.geteuid() != 0 or not shutil.which("strace"), reason="for root, with strace")
+@pytest.mark.skipif(os.geteuid() != 0 or not shutil.which("strace") or native.SANITIZED,
+                    reason="for root, with strace; a leak checker does not work under it")
 def test_nothing_is_left_when_the_host_is_killed_while_it_plans(build_dir, policy, jail, base):
     """The helper that holds a user namespace open has the host's memory and descriptors."""
     path = policy('[tool.t]\nfilesystem = { readable = ["{base}/granted:/g"] }\n')
