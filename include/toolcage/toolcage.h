@@ -161,8 +161,8 @@ struct tc_request {
     const void *input;          /* bytes for stdin: they live until the call is over; `input_fd`
                                    must be -1 or 0 then */
     size_t input_length;
-    int input_fd;               /* > 0: read and relayed until its end; the caller closes it */
-    const char *out_directory;  /* where files named by `outputs` are saved; NULL: only listed */
+    int input_fd;              /* > 0: read and relayed until its end; the caller closes it */
+    const char *out_directory; /* where files named by `outputs` are saved; NULL: only listed */
     struct tc_limits limits;
     tc_output_function *on_output;
     void *context;
@@ -179,18 +179,18 @@ enum tc_request_flag {
 /* How a call ended, as one word. */
 enum tc_verdict {
     TC_VERDICT_OK,
-    TC_VERDICT_FAILED,         /* exit status other than 0 */
-    TC_VERDICT_SIGNALED,       /* died of a signal of its own */
-    TC_VERDICT_TIMEOUT,        /* limits, from here */
+    TC_VERDICT_FAILED,   /* exit status other than 0 */
+    TC_VERDICT_SIGNALED, /* died of a signal of its own */
+    TC_VERDICT_TIMEOUT,  /* limits, from here */
     TC_VERDICT_MEMORY,
     TC_VERDICT_CPU,
     TC_VERDICT_PIDS,
     TC_VERDICT_DISK,
     TC_VERDICT_OUTPUT,
-    TC_VERDICT_DENIED,         /* by the policy, or by a grant that is missing */
+    TC_VERDICT_DENIED, /* by the policy, or by a grant that is missing */
     TC_VERDICT_INVALID_INPUT,
     TC_VERDICT_INVALID_OUTPUT,
-    TC_VERDICT_ERROR,          /* the cage could not be built or kept, or the call was cancelled */
+    TC_VERDICT_ERROR, /* the cage could not be built or kept, or the call was cancelled */
 };
 TC_EXPORT const char *tc_verdict_name(enum tc_verdict verdict); /* "ok", "invalid_input", ... */
 
@@ -226,10 +226,10 @@ struct tc_result {
     const char *backend;
     const char *layers; /* what was in force: "userns mountns ... cgroup:v2" */
     enum tc_verdict verdict;
-    char reason[768]; /* one sentence; empty when ok */
-    char fix[512];    /* the smallest change that would help; may be empty */
-    int exit_code;    /* -1: it did not exit */
-    int signal;       /* 0: none */
+    char reason[768];                      /* one sentence; empty when ok */
+    char fix[512];                         /* the smallest change that would help; may be empty */
+    int exit_code;                         /* -1: it did not exit */
+    int signal;                            /* 0: none */
     const char *stdout_data, *stderr_data; /* `output` bytes in all are kept; NUL behind each */
     size_t stdout_length, stderr_length;
     uint64_t stdout_bytes, stderr_bytes; /* seen in all */

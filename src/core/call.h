@@ -31,7 +31,7 @@ struct tc_call {
     const char *out_path;
     const char *program; /* argv[0] */
     struct tci_plan_entry *plan;
-    uint64_t terminal_output; /* bytes that a terminal has shown */
+    uint64_t terminal_output;      /* bytes that a terminal has shown */
     const struct tci_tool *tool;   /* of the policy; NULL: none may be called */
     const struct tci_grant *grant; /* NULL: none */
     struct tc_run *run;

@@ -39,7 +39,7 @@ static struct tci_identity identity(const struct statx *found)
 
 int tci_native_identify(int fd, uint64_t *ret_device, uint64_t *ret_inode, bool *ret_is_directory)
 {
-    struct statx found;
+    struct statx found = { 0 };
     int r = look(fd, &found);
     if (r < 0)
         return r;
@@ -54,7 +54,7 @@ int tci_native_identify(int fd, uint64_t *ret_device, uint64_t *ret_inode, bool 
 static void note_writable(struct tc_plan *plan, const struct tci_filesystem *fs, size_t room)
 {
     for (size_t i = 0; i < fs->count && plan->writable_count < room; i++) {
-        struct statx found;
+        struct statx found = { 0 };
         tc_cleanup(tci_closep) int fd = -1;
         if (fs->rules[i].access != TCI_ACCESS_WRITABLE)
             continue;
@@ -153,7 +153,7 @@ static int follow(struct walk *w, int link)
 
 static int step(struct walk *w, const char *name)
 {
-    struct statx found;
+    struct statx found = { 0 };
     tc_cleanup(tci_closep) int next = openat(w->at, name, O_PATH | O_NOFOLLOW | O_CLOEXEC);
     int r = next < 0 ? -errno : look(next, &found);
     if (r < 0)

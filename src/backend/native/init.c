@@ -91,7 +91,7 @@ static void read_flags(struct init *init, const char *letters)
 
 static void map_config(struct init *init)
 {
-    struct tci_init_config header;
+    struct tci_init_config header = { 0 };
     long n = CALL(pread64, TCI_INIT_FD_CONFIG, &header, sizeof header, 0, 0), address;
     if (n != (long)sizeof header || header.magic != TCI_INIT_MAGIC)
         broken(TCI_INIT_STEP_CONFIG, 0, n < 0 ? n : -EINVAL);
@@ -214,7 +214,7 @@ static _Noreturn void finish(const struct init *init, long pid, int status)
 /* Collects the dead; ends when the command is one of them. */
 static void collect(const struct init *init, long command)
 {
-    int status, command_status = 0;
+    int status = 0, command_status = 0;
     bool over = false;
     long pid;
     while ((pid = CALL(wait4, -1, &status, WNOHANG | __WALL, 0, 0)) > 0)

@@ -51,7 +51,7 @@ enum {
     TCI_MOUNT_MAKE = 1,    /* the mount point lies on a file system of ours: make it */
     TCI_MOUNT_IS_FILE = 2, /* source and mount point are no directories */
     TCI_MOUNT_CHECKED = 4, /* source must be `device`, `inode`: what was checked is mounted */
-    TCI_MOUNT_SEAL = 8,     /* becomes read-only when all mount points inside it are made */
+    TCI_MOUNT_SEAL = 8,    /* becomes read-only when all mount points inside it are made */
 };
 
 struct tci_init_mount {

@@ -18,7 +18,7 @@ struct ruleset {
 long open_checked(int directory, const char *path, uint32_t flags, uint64_t device, uint64_t inode)
 {
     struct open_how how = { .flags = o_path | o_cloexec, .resolve = RESOLVE_NO_MAGICLINKS };
-    struct statx found;
+    struct statx found = { 0 };
     long fd, result;
     fd = CALL(openat2, directory, path, &how, sizeof how, 0);
     if (fd < 0 || !(flags & TCI_MOUNT_CHECKED))

@@ -76,7 +76,7 @@ static const char **init_arguments(const struct tc_run *run, const struct tc_io 
     size_t count = 0, n = 0;
     const char **argv;
     char *flags;
-    while (io->argv[count] && count < argv_max)
+    while (count < argv_max && io->argv[count])
         count++;
     if (!count || io->argv[count])
         return NULL;
