@@ -19,12 +19,13 @@ BUILD = REPO / os.environ.get("TOOLCAGE_BUILD", "build")
 PROGRAMS = BUILD / "tests" / "escape"
 TOOLCAGE = BUILD / "src" / "toolcage"
 IS_ROOT = os.geteuid() == 0
-# How much slower than usual this machine is. Where it is emulated, less is run: the attempts are the
-# same everywhere, and the other kernel is what is looked at there.
+# How much slower than usual this machine is.
 TIME_SCALE = float(os.environ.get("TOOLCAGE_TIME_SCALE") or os.environ.get("TIME_SCALE") or 1)
-SLOW = TIME_SCALE >= 10
 ORDINARY_ID = 21000 if IS_ROOT else os.getuid()
+# Where all would take too long, one of each kind is run: in an emulated machine, which is there for its
+# other kernel, and with sanitizers, which look at toolcage's own code.
 SANITIZED = TOOLCAGE.exists() and b"__asan_init" in TOOLCAGE.read_bytes()
+SLOW = TIME_SCALE >= 10 or SANITIZED
 
 
 # ---- control groups -----------------------------------------------------------------------------

@@ -12,7 +12,7 @@ import time
 import pytest
 
 from conftest import skip_or_fail
-from native import IS_ROOT, PROGRAMS, SANITIZED, SLOW, caller
+from native import IS_ROOT, PROGRAMS, SLOW, caller
 from native_host import Host
 from native_run import refusal, run
 from table import ATTEMPTS, CONTROLS, ESSENTIAL, HELPERS
@@ -23,8 +23,6 @@ pytestmark = pytest.mark.native
 CAGES = [("jail", "root"), ("jail", "user"), ("process", "root"), ("process", "user"), ("process", "container"),
          ("process:default", "root"), ("process:default", "user")]
 CHOSEN = ATTEMPTS
-if SANITIZED:  # slow, and about toolcage's own code: one of each
-    CAGES = [("jail", "root"), ("process", "container"), ("process:default", "user")]
 if SLOW:
     CAGES = [("jail", "root" if IS_ROOT else "user"), ("process", "container")]
     CHOSEN = [attempt for attempt in ATTEMPTS if attempt.name in ESSENTIAL]

@@ -10,7 +10,7 @@ import subprocess
 import pytest
 
 from conftest import skip_or_fail
-from native import IS_ROOT, ORDINARY_ID, PROGRAMS, SANITIZED, SLOW, Caller, caller
+from native import IS_ROOT, ORDINARY_ID, PROGRAMS, SLOW, Caller, caller
 from native_host import Host
 from native_run import refusal, run
 from table import ATTEMPTS, CONTROLS
@@ -63,7 +63,7 @@ FEATURES = {
     "inotify": (EITHER, EITHER, ""),
     "eventfd": (EITHER, EITHER, ""),
 }
-USERS = ["user", "root"] if IS_ROOT and not SANITIZED else ["user"]
+USERS = ["user", "root"] if IS_ROOT else ["user"]
 BACKENDS = ["jail", "process", "process:default"]
 CHOSEN = list(FEATURES)
 if SLOW:

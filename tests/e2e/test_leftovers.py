@@ -11,13 +11,13 @@ import pytest
 
 import soak
 from conftest import skip_or_fail
-from native import IS_ROOT, SANITIZED, SLOW, TIME_SCALE, cage_groups, mounts, processes, temporary_files
+from native import IS_ROOT, SLOW, TIME_SCALE, cage_groups, mounts, processes, temporary_files
 
 pytestmark = pytest.mark.native
 
 USERS = ["root"] if IS_ROOT and SLOW else ["user", "root"] if IS_ROOT else ["user"]
 BACKENDS = ["jail"] if SLOW else ["jail", "process"]
-CALLS = int(os.environ.get("TOOLCAGE_SOAK") or (60 if SANITIZED or SLOW else 300))
+CALLS = int(os.environ.get("TOOLCAGE_SOAK") or (60 if SLOW else 300))
 
 # tool, command, how toolcage ends
 ENDS = {

@@ -97,7 +97,7 @@ int tci_native_limits(struct tc_plan *plan, struct tc_error *reterr)
         group->cpu = s->cpu;
     else if (s->cpu != TCI_UNLIMITED && pin(plan, s->cpu / 1000, reterr) < 0)
         return -1;
-    plan->watch_cpu = s->cpu_time != TCI_UNLIMITED && (has & TCI_CGROUP_HAS_CPU_USAGE);
+    plan->watch_cpu = s->cpu_time != TCI_UNLIMITED;
     if (s->cpu_time != TCI_UNLIMITED)
         add_limit(plan, RLIMIT_CPU, (s->cpu_time + 999) / 1000);
     plan->use_cgroup = has != 0;

@@ -21,6 +21,7 @@
 #include <sys/syscall.h>
 #include <sys/timerfd.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 #include "base/fd.h"
 #include "base/uuid.h"
@@ -235,13 +236,36 @@ static void read_reports(struct tc_run *run)
         run->report = tci_close(run->report); /* nobody is left to write; epoll forgets it */
 }
 
+/* Without a group there is one process, which starts no other: its own clock is enough. RLIMIT_CPU
+ * counts whole seconds only. */
+static uint64_t cpu_ms(const struct tc_run *run)
+{
+    char path[64], text[32] = "";
+    struct timespec used;
+    clockid_t clock;
+    int pid = run->group;
+    if (run->cgroup && tci_cgroups_has(run->plan->cgroups) & TCI_CGROUP_HAS_CPU_USAGE)
+        return tci_cgroup_cpu_us(run->cgroup) / 1000;
+    if (!pid) {
+        tc_cleanup(tci_closep) int fd = -1;
+        (void)snprintf(path, sizeof path, "/proc/%d/task/%d/children", run->pid, run->pid);
+        fd = open(path, O_RDONLY | O_CLOEXEC);
+        if (fd < 0 || read(fd, text, sizeof text - 1) <= 0)
+            return 0;
+        pid = (int)strtol(text, NULL, 10);
+    }
+    if (pid <= 0 || clock_getcpuclockid(pid, &clock) != 0 || clock_gettime(clock, &used) < 0)
+        return 0;
+    return (uint64_t)used.tv_sec * 1000 + (uint64_t)used.tv_nsec / 1000000;
+}
+
 static void look(struct tc_run *run)
 {
     const struct tci_settings *s = run->plan->spec.settings;
     uint64_t ticks;
     if (run->timer < 0 || read(run->timer, &ticks, sizeof ticks) != (ssize_t)sizeof ticks)
         return;
-    if (run->plan->watch_cpu && tci_cgroup_cpu_us(run->cgroup) / 1000 >= s->cpu_time)
+    if (run->plan->watch_cpu && cpu_ms(run) >= s->cpu_time)
         run->hit |= TCI_HIT_CPU;
     if (run->disk) {
         uint64_t written = tci_disk_watch_look(run->disk, run->pid);
