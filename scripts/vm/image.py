@@ -24,16 +24,18 @@ Kernel = collections.namedtuple("Kernel", "version image modules")
 DRIVERS = ("virtio", "virtio_ring", "virtio_pci_legacy_dev", "virtio_pci_modern_dev", "virtio_pci", "virtio_blk",
            "virtio_console")  # in this order
 
-LEFT_OUT = re.compile(r"/usr/share/(doc|man|info|locale|lintian|bug|bash-completion|zsh|fish|icons|applications)(/|$)|"
-                      r"/(boot|var/cache|var/lib/apt|var/lib/dpkg)(/|$)")
+# What is inside them; the folders themselves are there.
+LEFT_OUT = re.compile(r"/(usr/share/(doc|man|info|locale|lintian|bug|bash-completion|zsh|fish|icons|applications)|"
+                      r"boot|var/cache|var/lib/apt|var/lib/dpkg)/")
 
-# What packages make only when they are installed. `shadow` is there to be unreadable.
+# What packages make only when they are installed, and what adding an account leaves.
 ETC = {
     "passwd": "root:x:0:0:root:/root:/bin/bash\ndaemon:x:1:1:daemon:/usr/sbin:/usr/sbin/nologin\n"
               "tester:x:1000:1000::/home/tester:/bin/bash\n"
               "nobody:x:65534:65534:nobody:/nonexistent:/usr/sbin/nologin\n",
     "group": "root:x:0:\ndaemon:x:1:\ntty:x:5:\ntester:x:1000:\nnogroup:x:65534:\n",
     "shadow": "root:*:19000:0:99999:7:::\ntester:*:19000:0:99999:7:::\n",
+    "gshadow": "root:*::\ntester:!::\n",
     "hosts": "127.0.0.1 localhost\n127.0.1.1 vm\n::1 localhost ip6-localhost ip6-loopback\n",
     "hostname": "vm\n",
     "nsswitch.conf": "passwd: files\ngroup: files\nshadow: files\nhosts: files dns\n",
@@ -239,10 +241,12 @@ def fill_base(root, names, modules):
                          "dev": 0o755, "proc": 0o555, "sys": 0o555, "run": 0o755, "etc": 0o755}.items():
         (root / folder).mkdir(parents=True, exist_ok=True)
         (root / folder).chmod(mode)
-    for name, text in ETC.items():
-        (root / "etc" / name).unlink(missing_ok=True)
-        (root / "etc" / name).write_text(text)
-    (root / "etc" / "shadow").chmod(0o600)
+    backups = {f"{name}-": ETC[name] for name in ("passwd", "group", "shadow", "gshadow")}
+    for name, text in (ETC | backups).items():
+        path = root / "etc" / name
+        path.unlink(missing_ok=True)
+        path.write_text(text)
+        path.chmod(0o600 if "shadow" in name else 0o644)
     shutil.copytree(modules, root / "usr" / "lib" / "modules" / modules.name, symlinks=True)
     # The kernel loads modules through this, as on any host.
     modprobe = root / "usr" / "sbin" / "modprobe"
