@@ -164,7 +164,7 @@ static void describe_layers(struct tc_plan *plan)
                    plan->is_jail ? "userns mountns pidns ipcns utsns cgroupns timens " : "",
                    plan->is_jail && plan->spec.settings->network.mode != TCI_NETWORK_HOST ? "netns "
                                                                                           : "",
-                   plan->is_jail && plan->is_root ? "idmap " : "", landlock, group);
+                   plan->idmap_fd >= 0 ? "idmap " : "", landlock, group);
 }
 
 static const char *start_directory(const struct tci_settings *s)
@@ -172,6 +172,14 @@ static const char *start_directory(const struct tci_settings *s)
     if (s->filesystem.cwd)
         return s->filesystem.cwd;
     return s->filesystem.scratch ? "/tmp" : "/";
+}
+
+static bool has_handed_mount(const struct tc_plan *plan)
+{
+    for (size_t i = 0; i < plan->mounts.count; i++)
+        if (plan->mounts.items[i].kind == TCI_MOUNT_HANDED)
+            return true;
+    return false;
 }
 
 static int compile(struct tc_plan *plan, struct tc_error *reterr)
@@ -190,7 +198,7 @@ static int compile(struct tc_plan *plan, struct tc_error *reterr)
     plan->init_fd = tci_native_init_fd(reterr);
     if (plan->init_fd < 0)
         return -1;
-    if (plan->is_jail && plan->is_root && (plan->idmap_fd = tci_native_idmap(plan, reterr)) < 0)
+    if (has_handed_mount(plan) && (plan->idmap_fd = tci_native_idmap(plan, reterr)) < 0)
         return -1;
     describe_layers(plan);
     return 0;
