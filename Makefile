@@ -16,7 +16,7 @@
 # Handed over in the environment, so that a space in a value needs no quoting anywhere.
 export BUILD PREFIX DESTDIR MESON_FLAGS FUZZ_SECONDS SETUP VM_ACCEL
 
-.PHONY: all help try check check-vm install uninstall sanitize fuzz bench static format layers generate setup clean
+.PHONY: all help try check soak check-vm install uninstall sanitize fuzz bench static format layers generate setup clean
 
 all: ## build (release), into build/
 	@scripts/setup --report build
@@ -33,6 +33,11 @@ try: ## install what is missing, build, and show the main job on examples/
 check: ## install what is missing, build, and run all tests
 	@scripts/setup check
 	@scripts/check
+
+soak: ## 20,000 calls, 8 at a time, with random kills; then nothing may be left
+	@scripts/setup check
+	@scripts/build
+	@TOOLCAGE_SOAK=$${TOOLCAGE_SOAK:-20000} /usr/bin/python3 -B tests/e2e/soak.py
 
 check-vm: ## the tests of the cages again, on another kernel, in virtual machines
 	@scripts/setup check-vm

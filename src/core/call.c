@@ -98,6 +98,7 @@ static int time_left(const struct tc_call *call)
 
 static void end_by_timeout(struct tc_call *call)
 {
+    (void)epoll_ctl(call->fd, EPOLL_CTL_DEL, call->timer, NULL);
     call->timer = tci_close(call->timer); /* or it would stay readable */
     call->deadline = UINT64_MAX;
     end_tree(call, TCI_CAUSE_TIMEOUT);

@@ -102,9 +102,12 @@ int tci_streams_begin(struct tci_streams *streams, struct tc_error *reterr)
     return 0;
 }
 
-/* Closing takes it out of the epoll, since nobody else has this end. */
+/* Taken out of the epoll first: a child of another thread may have a copy until its execve, and then
+ * closing alone would leave it in there, readable for ever. */
 static void end_output(struct tci_streams *streams, int i)
 {
+    if (streams->output[i] >= 0)
+        (void)epoll_ctl(streams->epoll, EPOLL_CTL_DEL, streams->output[i], NULL);
     streams->output[i] = tci_close(streams->output[i]);
 }
 

@@ -96,6 +96,10 @@ class Groups:
         return sorted(set(found) - {*self.inner, *self.elsewhere})
 
     def remove(self):
+        # An enemy that forks on and on is faster than any list of processes.
+        for path in self.paths:
+            with contextlib.suppress(OSError):
+                (path / "cgroup.kill").write_text("1")
         for path in [*self.children()[::-1], *self.elsewhere, *self.inner, *self.paths]:
             # A group is busy for a moment after its last process has gone.
             end = time.monotonic() + 2

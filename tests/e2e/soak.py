@@ -23,7 +23,8 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent))
 
-from native import PROGRAMS, SANITIZED, TIME_SCALE, TOOLCAGE, cage_groups, caller, mounts, processes, temporary_files  # noqa: E402
+from native import (PROGRAMS, SANITIZED, TIME_SCALE, TOOLCAGE, cage_groups, caller, mounts,  # noqa: E402
+                    processes, temporary_files)
 
 AT_ONCE = 8
 MEMORY_SLACK_KB = 3000  # what an allocator may keep for threads that are gone

@@ -38,7 +38,12 @@ int tci_cgroup_open_file(int base, const char *name, const char *file, int flags
 static int write_all(int fd, const char *text)
 {
     size_t length = strlen(text);
-    ssize_t n = write(fd, text, length);
+    ssize_t n;
+    int tries = 0;
+    /* Lowering a limit can be given up for a signal, which is taken before the next try. */
+    do
+        n = write(fd, text, length);
+    while (n < 0 && errno == EINTR && ++tries < 100);
     if (n < 0)
         return errno;
     return (size_t)n == length ? 0 : EIO;

@@ -232,8 +232,13 @@ static void read_reports(struct tc_run *run)
         else if (!run->last.end)
             run->last = r; /* the first one counts */
     }
-    if (n == 0)
-        run->report = tci_close(run->report); /* nobody is left to write; epoll forgets it */
+    if (n != 0 || run->report < 0)
+        return;
+    /* Nobody is left to write. A child of another thread may have a copy of our end until its execve:
+     * closing alone would not take it out of the epoll. */
+    if (run->epoll >= 0)
+        (void)epoll_ctl(run->epoll, EPOLL_CTL_DEL, run->report, NULL);
+    run->report = tci_close(run->report);
 }
 
 /* Without a group there is one process, which starts no other: its own clock is enough. RLIMIT_CPU
