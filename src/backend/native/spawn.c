@@ -214,25 +214,12 @@ static long start_child(struct tci_spawn *spawn, char *stack)
     return pid;
 }
 
-static void freep(char **memory)
+static int spawn_on(struct tci_spawn *spawn, char *stack, struct tc_error *reterr)
 {
-    free(*memory);
-}
-
-int tci_native_spawn(struct tci_spawn *spawn, struct tc_error *reterr)
-{
-    tc_cleanup(freep) char *stack = malloc(stack_size); /* the caller's own may be small */
     sigset_t all, before;
     int cancel_state;
     long pid;
 
-    if (spawn->mount_count + TCI_INIT_FD_MOUNTS >= moves_max)
-        return tci_error_set(reterr, TC_ERROR_TOO_LARGE,
-                             "more than %d paths cannot be granted by root",
-                             moves_max - TCI_INIT_FD_MOUNTS - 1);
-    spawn->pidfd = -1;
-    if (!stack)
-        return tci_error_no_memory(reterr);
     (void)sigfillset(&all);
     (void)pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel_state);
     (void)pthread_sigmask(SIG_SETMASK, &all, &before);
@@ -251,4 +238,21 @@ int tci_native_spawn(struct tci_spawn *spawn, struct tc_error *reterr)
     tci_error_remedy(reterr, "something around toolcage refuses it (a container, a filter), or the "
                              "kernel is older than 5.12: see toolcage doctor");
     return -1;
+}
+
+int tci_native_spawn(struct tci_spawn *spawn, struct tc_error *reterr)
+{
+    char *stack;
+    int r;
+    spawn->pidfd = -1;
+    if (spawn->mount_count + TCI_INIT_FD_MOUNTS >= moves_max)
+        return tci_error_set(reterr, TC_ERROR_TOO_LARGE,
+                             "more than %d paths cannot be granted by root",
+                             moves_max - TCI_INIT_FD_MOUNTS - 1);
+    stack = malloc(stack_size); /* the caller's own may be small */
+    if (!stack)
+        return tci_error_no_memory(reterr);
+    r = spawn_on(spawn, stack, reterr);
+    free(stack);
+    return r;
 }
