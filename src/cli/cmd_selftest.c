@@ -339,7 +339,7 @@ static int test_backend(const char *backend, unsigned bit, const struct canaries
             continue;
         if (isatty(STDERR_FILENO))
             (void)fprintf(stderr, "\r%s: %-24s", backend, attempts[i].name);
-        if (run_attempt(backend, &attempts[i], c, &result, reterr) < 0)
+        if (run_attempt(backend, &attempts[i], c, &result, reterr) < 0 || !result)
             return -1;
         outcome = judge(&attempts[i], result, c, &why);
         show(report, backend, &attempts[i], outcome, why);

@@ -21,9 +21,10 @@ int selftest_inside(int count, char **words)
     struct selftest_target target;
     if (count != 5)
         return 125;
-    target = (struct selftest_target){
-        .directory = words[1], .abstract = words[2], .port = atoi(words[3]), .pid = atoi(words[4])
-    };
+    target = (struct selftest_target){ .directory = words[1],
+                                       .abstract = words[2],
+                                       .port = (int)strtol(words[3], NULL, 10),
+                                       .pid = atoi(words[4]) };
     for (size_t i = 0; i < sizeof attempts / sizeof attempts[0]; i++)
         if (strcmp(attempts[i].name, words[0]) == 0) {
             bool escaped = attempts[i].run(&target);
