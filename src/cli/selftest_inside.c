@@ -24,7 +24,7 @@ int selftest_inside(int count, char **words)
     target = (struct selftest_target){ .directory = words[1],
                                        .abstract = words[2],
                                        .port = (int)strtol(words[3], NULL, 10),
-                                       .pid = atoi(words[4]) };
+                                       .pid = (int)strtol(words[4], NULL, 10) };
     for (size_t i = 0; i < sizeof attempts / sizeof attempts[0]; i++)
         if (strcmp(attempts[i].name, words[0]) == 0) {
             bool escaped = attempts[i].run(&target);
