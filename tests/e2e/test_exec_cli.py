@@ -340,9 +340,9 @@ def test_signal_ends_the_tree_and_then_us(spawn, number, how):
         stream = process.stdout if how == ("--tty",) else process.stderr
         assert select.select([stream], [], [], 20)[0]
     deadline = time.monotonic() + 20
-    while len([pid for pid in tree_of(f"sleep\0{marker}")]) < 2 and time.monotonic() < deadline:
+    while (seen := len(tree_of(f"sleep\0{marker}"))) < 2 and time.monotonic() < deadline:
         time.sleep(0.02)
-    assert len(tree_of(f"sleep\0{marker}")) >= 2
+    assert seen >= 2
     process.send_signal(number)
     assert process.wait(20) == 128 + number
     assert tree_of(f"sleep\0{marker}") == []
