@@ -50,8 +50,8 @@ static const struct {
 
 /* Everything that an attempt could reach if the cage did not hold. */
 struct canaries {
-    char directory[path_max]; /* open/file, open/hidden, open/socket, work/, secret */
-    char program[path_max];   /* this one */
+    char directory[64];     /* open/file, open/hidden, open/socket, work/, secret */
+    char program[path_max]; /* this one */
     char abstract[32], port[8], pid[16];
     int tcp, by_name, by_path, leaked; /* sockets, and a descriptor without O_CLOEXEC */
 };
