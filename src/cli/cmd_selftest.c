@@ -66,7 +66,7 @@ struct counts {
 
 static int write_secret(const char *directory, const char *name)
 {
-    char path[path_max + 32];
+    char path[path_max + 96];
     int fd, r;
     (void)snprintf(path, sizeof path, "%s/%s", directory, name);
     fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0644);
