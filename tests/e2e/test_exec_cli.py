@@ -1,9 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """`toolcage exec`: streams, options, exit statuses, signals, terminals. What a cage keeps out is tested elsewhere."""
 
+import ctypes
 import fcntl
 import json
 import os
+import platform
 import pty
 import re
 import select
@@ -16,6 +18,8 @@ import time
 import pytest
 
 pytestmark = pytest.mark.native
+
+SYS_RT_SIGACTION = {"x86_64": 13, "aarch64": 134}[platform.machine()]
 
 
 @pytest.fixture(scope="module")
@@ -360,6 +364,19 @@ def test_ignored_signals_stay_ignored(spawn):
 def test_command_starts_with_clean_signals(run):
     done = run("--", "sh", "-c", "grep -E '^Sig(Blk|Ign)' /proc/self/status")
     assert re.findall(r"\t(\w+)", done.stdout) == ["0" * 16, "0" * 16]
+
+
+def ignore_all_signals():
+    """Asks the kernel: libc refuses to touch the two signals that it keeps for itself, 32 and 33."""
+    libc = ctypes.CDLL(None)
+    ignore = (ctypes.c_ulong * 4)(1)
+    for number in range(1, 65):
+        libc.syscall(ctypes.c_long(SYS_RT_SIGACTION), ctypes.c_long(number), ignore, None, ctypes.c_long(8))
+
+
+def test_command_starts_with_clean_signals_where_the_caller_ignores_them(run):
+    done = run("--", "grep", "-E", "^Sig(Blk|Ign)", "/proc/self/status", preexec_fn=ignore_all_signals)
+    assert re.findall(r"\t(\w+)", done.stdout) == ["0" * 16, "0" * 16], done.stderr
 
 
 # ---- terminals -----------------------------------------------------------------------------------

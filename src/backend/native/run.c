@@ -241,24 +241,31 @@ static void read_reports(struct tc_run *run)
     run->report = tci_close(run->report);
 }
 
+/* The first child of a process, or 0. */
+static int child_of(int pid)
+{
+    char path[64], text[32] = "";
+    ssize_t n;
+    int fd;
+    (void)snprintf(path, sizeof path, "/proc/%d/task/%d/children", pid, pid);
+    fd = open(path, O_RDONLY | O_CLOEXEC);
+    if (fd < 0)
+        return 0;
+    n = read(fd, text, sizeof text - 1);
+    (void)tci_close(fd);
+    return n > 0 ? (int)strtol(text, NULL, 10) : 0;
+}
+
 /* Without a group there is one process, which starts no other: its own clock is enough. RLIMIT_CPU
  * counts whole seconds only. */
 static uint64_t cpu_ms(const struct tc_run *run)
 {
-    char path[64], text[32] = "";
     struct timespec used;
     clockid_t clock;
-    int pid = run->group;
+    int pid;
     if (run->cgroup && tci_cgroups_has(run->plan->cgroups) & TCI_CGROUP_HAS_CPU_USAGE)
         return tci_cgroup_cpu_us(run->cgroup) / 1000;
-    if (!pid) {
-        tc_cleanup(tci_closep) int fd = -1;
-        (void)snprintf(path, sizeof path, "/proc/%d/task/%d/children", run->pid, run->pid);
-        fd = open(path, O_RDONLY | O_CLOEXEC);
-        if (fd < 0 || read(fd, text, sizeof text - 1) <= 0)
-            return 0;
-        pid = (int)strtol(text, NULL, 10);
-    }
+    pid = run->group ? run->group : child_of(run->pid);
     if (pid <= 0 || clock_getcpuclockid(pid, &clock) != 0 || clock_gettime(clock, &used) < 0)
         return 0;
     return (uint64_t)used.tv_sec * 1000 + (uint64_t)used.tv_nsec / 1000000;

@@ -104,9 +104,10 @@ tci_no_address_checks static void keep_capabilities(struct tci_spawn *spawn)
  * child has a table of its own; handlers go with execve. */
 tci_no_address_checks static void reset_signals(void)
 {
-    const struct sigaction standard = { .sa_handler = SIG_DFL };
+    /* Asked of the kernel itself: libc keeps two signals for itself and does not reset them. */
+    static const unsigned long standard[4]; /* struct sigaction, as the kernel has it */
     for (int i = 1; i < NSIG; i++)
-        (void)sigaction(i, &standard, NULL);
+        (void)syscall(SYS_rt_sigaction, i, standard, NULL, sizeof standard[0]);
 }
 
 tci_no_address_checks static int child(void *argument)
