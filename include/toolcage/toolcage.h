@@ -143,6 +143,26 @@ enum tc_stream { TC_STREAM_STDOUT = 1, TC_STREAM_STDERR = 2 };
 typedef int tc_output_function(void *context, enum tc_stream stream, const void *bytes,
                                size_t length);
 
+/*
+ * Something that the gate of a running call did or refused, as it happens. Names come from the cage:
+ * they are data, never to be interpreted. Texts are never NULL, and live until the function that gets
+ * them returns. That function may cancel the call, but not free it.
+ */
+struct tc_network_event {
+    const char *kind;             /* "opened", "closed", "refused", "failed" */
+    const char *protocol;         /* "tcp", "udp", "dns" */
+    const char *host;             /* the name, or the address where the cage used one */
+    const char *address;          /* that was dialled or refused; "": none was */
+    unsigned port;                /* 0: a name that was asked for */
+    const char *rule;             /* of the policy, that allowed or denied it; "": none */
+    const char *reason;           /* why it was refused or failed, or a note; may be empty */
+    const char *fix;              /* refused: the smallest change that would allow it */
+    uint64_t bytes_in, bytes_out; /* closed: in is to the cage */
+    uint64_t duration_us;         /* closed, failed */
+    uint64_t count;               /* refused: how often the same was tried so far */
+};
+typedef void tc_network_function(void *context, const struct tc_network_event *event);
+
 /* Limits of one call. They can only narrow what the policy says; 0 leaves it as it is. */
 struct tc_limits {
     uint64_t timeout_ms, cpu_time_ms;
@@ -168,6 +188,8 @@ struct tc_request {
     void *context;
     unsigned flags; /* bits of enum tc_request_flag */
     int terminal;   /* with TC_REQUEST_TERMINAL: the slave of a pseudo terminal of the caller's */
+    tc_network_function *on_network; /* NULL: connections are in the result only */
+    void *network_context;
 };
 
 enum tc_request_flag {
@@ -206,8 +228,21 @@ struct tc_file {
 /* Something that the cage refused, as far as the kernel lets us know. */
 struct tc_denial {
     const char *kind;   /* "read", "write", "exec", "network", "syscall", "grant", ... */
-    const char *target; /* a path, a program, an address, a call */
+    const char *target; /* a path, a program, a host, an address, a call */
     const char *rule;   /* the key of the policy that decides, with what it would take */
+};
+
+/* A connection to the world that the policy allowed, and the gate made or tried to make. */
+struct tc_connection {
+    const char *name;             /* that the cage asked for; NULL: it used an address */
+    const char *address;          /* that was dialled; NULL: none was */
+    unsigned port;                /* 0: it came no further than the name's lookup, which failed */
+    const char *protocol;         /* "tcp"; "dns" for such a lookup */
+    const char *rule;             /* of the policy, that allowed it; NULL: none is known */
+    const char *note;             /* what was remarkable about it; NULL: nothing */
+    const char *error;            /* why it could not be made; NULL: it was */
+    uint64_t bytes_in, bytes_out; /* in: to the cage */
+    uint64_t started_us, duration_us; /* started: since the start of the cage */
 };
 
 struct tc_usage {
@@ -239,6 +274,10 @@ struct tc_result {
     const struct tc_denial *denials;
     size_t denial_count;
     struct tc_usage usage;
+    const uint64_t *denial_times; /* how often each denial happened, as far as is known; never 0 */
+    const struct tc_connection *connections; /* in the order in which they began */
+    size_t connection_count;
+    uint64_t network_unlisted; /* connections and refusals beyond those that are listed */
 };
 
 /* Runs a call to its end. 0: there is a result, whatever its verdict; a refusal is a result too.

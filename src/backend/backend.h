@@ -13,6 +13,7 @@
 #include <stddef.h>
 #include <stdint.h>
 #include "base/error.h"
+#include "gate/record.h"
 #include "policy/clauses.h"
 #include "policy/model.h"
 
@@ -34,6 +35,9 @@ struct tc_io {
     bool terminal;           /* `in` is the slave of a pseudo terminal: it becomes the cage's own */
     bool traced;             /* the command starts when `go` is called: a tracer comes first */
     bool hold;               /* the cage's files stay reachable after the end, until destroy */
+    /* Connections and refusals of the cage's gate, as they happen; may be NULL. Called from step. */
+    void (*on_network)(void *data, const struct tci_gate_record *record);
+    void *network_data;
 };
 
 enum tci_end {
@@ -91,6 +95,10 @@ struct tc_backend {
     /* For a tracer: the host's id of the process that starts the command, and the start itself. */
     int (*pid)(const struct tc_run *run);
     void (*go)(struct tc_run *run);
+    /* What the gate of the cage has on record, in the order in which it began, and how many records
+     * there was no room for; after the end and until destroy. May be NULL, and give none: no gate. */
+    const struct tci_gate_record *(*network)(const struct tc_run *run, size_t *ret_count,
+                                             uint64_t *ret_dropped);
 };
 
 /* NULL: this build has no such backend. */

@@ -27,6 +27,10 @@ int tci_cgroup_kinds(struct tci_cgroup_kinds *ret);
  * 0, ENOENT if it is not mounted or not where this process is, or another errno if that cannot be
  * seen. */
 int tci_cgroup_find(const char *controller, struct tci_cgroup_place *ret);
+/* Several with one look; bits in `ret_found` say which are there. 0 or an errno. */
+enum { TCI_CGROUP_FIND_MAX = 8 };
+int tci_cgroup_find_all(const char *const *controllers, size_t count, struct tci_cgroup_place *ret,
+                        unsigned *ret_found);
 
 /* Is `word` one of the words of `text`, which `separator`, blanks and line ends separate? */
 bool tci_cgroup_has_word(const char *text, const char *word, char separator);

@@ -83,33 +83,44 @@ static void unescape(char *text)
 /* Opens a file that is always there; without /proc nothing is known. */
 static int lines_open(struct lines *l, const char *path)
 {
-    *l = (struct lines){ .fd = open(path, O_RDONLY | O_CLOEXEC) };
+    l->start = l->end = 0;
+    l->skipping = false;
+    l->fd = open(path, O_RDONLY | O_CLOEXEC);
     if (l->fd >= 0)
         return 0;
     return errno == ENOENT ? ENXIO : errno;
 }
 
+/* What is looked for, and what is known of it. */
+struct wanted {
+    const char *controller; /* NULL: version 2 */
+    char path[TCI_CGROUP_PATH_MAX];
+    bool has_path, found;
+};
+
 /* "ID:CONTROLLERS:PATH"; version 2 has the id 0 and no controllers. */
-static int own_path(const char *controller, char *ret, size_t size)
+static int own_paths(struct lines *l, struct wanted *all, size_t count)
 {
-    struct lines l;
-    bool found = false;
     char *line;
-    int problem = lines_open(&l, "/proc/self/cgroup");
+    int problem = lines_open(l, "/proc/self/cgroup");
     if (problem)
         return problem;
-    while (!found && (line = next_line(&l))) {
+    while ((line = next_line(l))) {
         char *controllers = strchr(line, ':'), *path;
         if (!controllers || !(path = strchr(++controllers, ':')))
             continue;
         *path++ = '\0';
-        found = controller ? tci_cgroup_has_word(controllers, controller, ',')
-                           : strncmp(line, "0:", 2) == 0 && !*controllers;
-        if (found && (size_t)snprintf(ret, size, "%s", path) >= size)
-            found = false;
+        for (size_t i = 0; i < count; i++) {
+            struct wanted *w = &all[i];
+            if (w->has_path ||
+                !(w->controller ? tci_cgroup_has_word(controllers, w->controller, ',')
+                                : strncmp(line, "0:", 2) == 0 && !*controllers))
+                continue;
+            w->has_path = (size_t)snprintf(w->path, sizeof w->path, "%s", path) < sizeof w->path;
+        }
     }
-    (void)close(l.fd);
-    return found ? 0 : ENOENT;
+    (void)close(l->fd);
+    return 0;
 }
 
 struct mount_line {
@@ -156,27 +167,51 @@ static bool place_from(const struct mount_line *m, const char *path, struct tci_
     return n > 0 && (size_t)n < sizeof ret->directory;
 }
 
-int tci_cgroup_find(const char *controller, struct tci_cgroup_place *ret)
+static bool is_mount_of(const struct mount_line *m, const char *controller)
+{
+    return controller
+               ? strcmp(m->type, "cgroup") == 0 && tci_cgroup_has_word(m->options, controller, ',')
+               : strcmp(m->type, "cgroup2") == 0;
+}
+
+int tci_cgroup_find_all(const char *const *controllers, size_t count, struct tci_cgroup_place *ret,
+                        unsigned *ret_found)
 {
     struct lines l;
-    char path[TCI_CGROUP_PATH_MAX], *line;
-    bool found = false;
-    int problem = own_path(controller, path, sizeof path);
+    struct wanted all[TCI_CGROUP_FIND_MAX];
+    char *line;
+    int problem;
+    *ret_found = 0;
+    if (count > TCI_CGROUP_FIND_MAX)
+        return EINVAL;
+    for (size_t i = 0; i < count; i++) {
+        all[i].controller = controllers[i];
+        all[i].has_path = all[i].found = false;
+    }
+    problem = own_paths(&l, all, count);
     if (!problem)
         problem = lines_open(&l, "/proc/self/mountinfo");
     if (problem)
         return problem;
-    while (!found && (line = next_line(&l))) {
+    while ((line = next_line(&l))) {
         struct mount_line m;
-        if (!mount_parse(line, &m))
+        if (!mount_parse(line, &m) || strncmp(m.type, "cgroup", 6) != 0)
             continue;
-        if (controller
-                ? strcmp(m.type, "cgroup") == 0 && tci_cgroup_has_word(m.options, controller, ',')
-                : strcmp(m.type, "cgroup2") == 0)
-            found = place_from(&m, path, ret);
+        for (size_t i = 0; i < count; i++)
+            if (all[i].has_path && !all[i].found && is_mount_of(&m, all[i].controller))
+                all[i].found = place_from(&m, all[i].path, &ret[i]);
     }
     (void)close(l.fd);
-    return found ? 0 : ENOENT;
+    for (size_t i = 0; i < count; i++)
+        *ret_found |= all[i].found ? 1U << i : 0;
+    return 0;
+}
+
+int tci_cgroup_find(const char *controller, struct tci_cgroup_place *ret)
+{
+    unsigned found;
+    int problem = tci_cgroup_find_all(&controller, 1, ret, &found);
+    return problem || found ? problem : ENOENT;
 }
 
 int tci_cgroup_kinds(struct tci_cgroup_kinds *ret)

@@ -9,8 +9,6 @@
 
 #include <arpa/inet.h>
 #include <errno.h>
-#include <linux/netfilter_ipv4.h>
-#include <linux/rtnetlink.h>
 #include <net/if.h>
 #include <poll.h>
 #include <sched.h>
@@ -18,6 +16,7 @@
 #include <string.h>
 #include <sys/ioctl.h>
 #include <unistd.h>
+#include "gate/setup.h"
 
 /* Two ports: one that IPv4 has used is not free for both families for a while. */
 enum { PORT_V4 = 4433, PORT_V6 = 4434, CONNECT_LIMIT_MS = 500 };
@@ -46,26 +45,6 @@ int tci_gate_enter(const char **ret_step, char *ret_why, size_t size)
     return problem;
 }
 
-/* ip route add local default dev lo table local */
-int tci_gate_add_local_route(int family)
-{
-    struct tci_netlink_batch batch = { 0 };
-    struct rtmsg route = {
-        .rtm_family = (unsigned char)family,
-        .rtm_table = RT_TABLE_LOCAL,
-        .rtm_protocol = RTPROT_BOOT,
-        .rtm_scope = family == AF_INET ? RT_SCOPE_HOST : RT_SCOPE_UNIVERSE,
-        .rtm_type = RTN_LOCAL,
-    };
-    unsigned loopback = if_nametoindex("lo");
-    if (!loopback)
-        return errno ? errno : ENODEV;
-    tci_netlink_begin(&batch, RTM_NEWROUTE, NLM_F_CREATE | NLM_F_EXCL | NLM_F_ACK, &route,
-                      sizeof route);
-    tci_netlink_attribute(&batch, RTA_OIF, &loopback, sizeof loopback);
-    return tci_netlink_send(NETLINK_ROUTE, &batch);
-}
-
 static socklen_t make_address(int family, const char *text, uint16_t port,
                               struct sockaddr_storage *ret)
 {
@@ -82,34 +61,21 @@ static socklen_t make_address(int family, const char *text, uint16_t port,
     return sizeof v6;
 }
 
-/* The address that the client dialled, as the accepting side sees it; 0 or an errno. After a
- * redirect only the kernel's own record of it tells. */
-static int dialled_address(int connection, bool redirected, struct sockaddr_storage *ret)
-{
-    socklen_t length = sizeof *ret;
-    int r;
-    memset(ret, 0, sizeof *ret);
-    if (redirected)
-        r = getsockopt(connection, IPPROTO_IP, SO_ORIGINAL_DST, ret, &length);
-    else
-        r = getsockname(connection, (struct sockaddr *)ret, &length);
-    return r < 0 ? errno : 0;
-}
-
 /* Waits for a connection; does it say that it was meant for `meant`? */
-static int accept_from(int listener, const struct sockaddr_storage *meant, socklen_t length,
-                       bool redirected)
+static int accept_from(int listener, const struct sockaddr_storage *meant, socklen_t length)
 {
     struct pollfd polled = { .fd = listener, .events = POLLIN };
-    struct sockaddr_storage dialled;
-    int connection, problem;
+    struct sockaddr_storage dialled = { 0 };
+    socklen_t dialled_length = sizeof dialled;
+    int connection, problem = 0;
     if (poll(&polled, 1, CONNECT_LIMIT_MS) != 1)
         return ETIMEDOUT;
     connection = accept4(listener, NULL, NULL, SOCK_CLOEXEC);
     if (connection < 0)
         return errno;
-    problem = dialled_address(connection, redirected, &dialled);
-    if (!problem && memcmp(&dialled, meant, length) != 0)
+    if (getsockname(connection, (struct sockaddr *)&dialled, &dialled_length) < 0)
+        problem = errno;
+    else if (memcmp(&dialled, meant, length) != 0)
         problem = EADDRNOTAVAIL;
     (void)close(connection);
     return problem;
@@ -123,6 +89,10 @@ int tci_gate_catch(int family, const char *address, uint16_t port, uint16_t list
     int problem = 0;
     int listener = socket(family, SOCK_STREAM | SOCK_CLOEXEC, 0);
     int client = socket(family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    /* Another port: the connection comes to us under its own one, which only such a socket accepts. */
+    if (listener >= 0 && port != listen_port &&
+        setsockopt(listener, SOL_IP, IP_TRANSPARENT, &(int){ 1 }, sizeof(int)) < 0)
+        problem = errno;
     if (listener < 0 || client < 0 || bind(listener, (struct sockaddr *)&here, length) < 0 ||
         listen(listener, 1) < 0)
         problem = errno;
@@ -130,7 +100,7 @@ int tci_gate_catch(int family, const char *address, uint16_t port, uint16_t list
     if (!problem && connect(client, (struct sockaddr *)&there, length) < 0 && errno != EINPROGRESS)
         problem = errno;
     if (!problem)
-        problem = accept_from(listener, &there, length, port != listen_port);
+        problem = accept_from(listener, &there, length);
     if (client >= 0)
         (void)close(client);
     if (listener >= 0)
@@ -141,6 +111,7 @@ int tci_gate_catch(int family, const char *address, uint16_t port, uint16_t list
 void tci_probe_gate_local_route(const struct tci_probe *p)
 {
     const enum tci_feature id = TCI_FEATURE_GATE_LOCAL_ROUTE;
+    struct tci_gate_setup setup;
     char why[TCI_FEATURE_DETAIL_MAX] = "";
     const char *step;
     int problem = tci_gate_enter(&step, why, sizeof why);
@@ -149,14 +120,15 @@ void tci_probe_gate_local_route(const struct tci_probe *p)
                          *why ? why : strerrordesc_np(problem));
         return;
     }
-    problem = tci_gate_add_local_route(AF_INET);
+    tci_gate_setup(false, false, &setup);
+    problem = tci_netlink_send(NETLINK_ROUTE, &setup.v4);
     if (!problem)
         problem = tci_gate_catch(AF_INET, "198.51.100.7", PORT_V4, PORT_V4);
     if (problem) {
         tci_probe_refused(p, id, REMEDY_ROUTE, "IPv4", problem);
         return;
     }
-    problem = tci_gate_add_local_route(AF_INET6);
+    problem = tci_netlink_send(NETLINK_ROUTE, &setup.v6);
     if (!problem)
         problem = tci_gate_catch(AF_INET6, "2001:db8::7", PORT_V6, PORT_V6);
     if (!problem)

@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <string.h>
 #include "backend/probe.h"
+#include "gate/rules.h"
 
 static const char *const backends[] = { "process", "jail", "oci", "gvisor", "wasm", "microvm" };
 
@@ -48,6 +49,7 @@ const char *tci_backend_name(size_t index)
 unsigned tci_settings_facts(const struct tci_settings *s)
 {
     unsigned facts = TCI_FACT_NOTHING_WRITABLE;
+    struct tci_gate_ports ports;
     for (size_t i = 0; i < s->filesystem.count; i++)
         if (s->filesystem.rules[i].access == TCI_ACCESS_WRITABLE)
             facts &= ~(unsigned)TCI_FACT_NOTHING_WRITABLE;
@@ -55,6 +57,9 @@ unsigned tci_settings_facts(const struct tci_settings *s)
         facts |= TCI_FACT_ALONE;
     if (s->cpu % 1000 == 0)
         facts |= TCI_FACT_WHOLE_CORES;
+    tci_gate_ports(&s->network, &ports);
+    if (!ports.every)
+        facts |= TCI_FACT_FEW_PORTS;
     return facts;
 }
 
@@ -67,6 +72,8 @@ const char *tci_fact_name(enum tci_fact fact)
         return "nothing_writable";
     case TCI_FACT_WHOLE_CORES:
         return "whole_cores";
+    case TCI_FACT_FEW_PORTS:
+        return "few_ports";
     }
     return "unknown";
 }
@@ -94,16 +101,17 @@ static bool is_way_for(const struct way *w, const char *backend, int clause)
     return w->clause == clause && strcmp(w->backend, backend) == 0;
 }
 
-/* The best of the ways that hold for every tool: with nothing missing, or else the least. NULL if
- * there is none. */
+/* The best of the ways that hold for every tool, or of those for some: with nothing missing, or else
+ * the least. NULL if there is none. */
 static const struct way *best_way(const struct tci_host_report *report, const char *backend,
-                                  int clause, struct tci_missing *ret)
+                                  int clause, bool for_some, struct tci_missing *ret)
 {
     const struct way *best = NULL;
     ret->count = 0;
     for (size_t i = 0; i < tci_array_size(ways); i++) {
         struct tci_missing missing;
-        if (!is_way_for(&ways[i], backend, clause) || ways[i].never || ways[i].fact)
+        if (!is_way_for(&ways[i], backend, clause) || ways[i].never ||
+            (ways[i].fact != 0) != for_some)
             continue;
         missing_list(report, ways[i].needs, &missing);
         if (!best || missing.count < ret->count) {
@@ -117,14 +125,13 @@ static const struct way *best_way(const struct tci_host_report *report, const ch
 bool tci_backend_ready(const struct tci_host_report *report, const char *backend,
                        struct tci_missing *ret)
 {
-    return best_way(report, backend, CLAUSE_READY, ret) && ret->count == 0;
+    return best_way(report, backend, CLAUSE_READY, false, ret) && ret->count == 0;
 }
 
-static const struct way *other_way(const char *backend, int clause, bool never)
+static const struct way *find_never(const char *backend, int clause)
 {
     for (size_t i = 0; i < tci_array_size(ways); i++)
-        if (is_way_for(&ways[i], backend, clause) && ways[i].never == never &&
-            (never || ways[i].fact))
+        if (is_way_for(&ways[i], backend, clause) && ways[i].never)
             return &ways[i];
     return NULL;
 }
@@ -154,14 +161,12 @@ static void set_missing(const struct tci_host_report *report, const struct tci_m
 void tci_backend_keeps(const struct tci_host_report *report, const char *backend,
                        enum tci_clause clause, struct tci_keeping *ret)
 {
-    struct tci_missing lacking, missing, unmet = { 0 };
-    const struct way *need = best_way(report, backend, CLAUSE_READY, &lacking);
-    const struct way *never = other_way(backend, (int)clause, true);
-    const struct way *always = best_way(report, backend, (int)clause, &missing);
-    const struct way *sometimes = other_way(backend, (int)clause, false);
+    struct tci_missing lacking, missing, unmet;
+    const struct way *need = best_way(report, backend, CLAUSE_READY, false, &lacking);
+    const struct way *never = find_never(backend, (int)clause);
+    const struct way *always = best_way(report, backend, (int)clause, false, &missing);
+    const struct way *sometimes = best_way(report, backend, (int)clause, true, &unmet);
     *ret = (struct tci_keeping){ .keeps = TCI_KEEPS_NO };
-    if (sometimes)
-        missing_list(report, sometimes->needs, &unmet);
     if (!need || (!never && !always && !sometimes)) {
         set_text(ret->why, need ? "there is no such clause" : "there is no such backend");
         set_text(ret->remedy, need ? "" : "use process, jail, oci, gvisor, wasm or microvm");

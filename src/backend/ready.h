@@ -41,10 +41,11 @@ enum tci_fact {
     TCI_FACT_ALONE = 1,            /* its system calls let it start neither process nor thread */
     TCI_FACT_NOTHING_WRITABLE = 2, /* no path of the host is granted for writing */
     TCI_FACT_WHOLE_CORES = 4,      /* its share of processors is a whole number of them */
+    TCI_FACT_FEW_PORTS = 8,        /* its network rules name so few that each has a listener */
 };
-enum { TCI_FACT_COUNT = 3 };
+enum { TCI_FACT_COUNT = 4 };
 unsigned tci_settings_facts(const struct tci_settings *settings); /* bits of enum tci_fact */
-const char *tci_fact_name(enum tci_fact fact); /* "alone", "nothing_writable", "whole_cores" */
+const char *tci_fact_name(enum tci_fact fact); /* "alone", "nothing_writable", ... */
 
 enum tci_keeps { TCI_KEEPS_NO, TCI_KEEPS_IF, TCI_KEEPS_YES };
 

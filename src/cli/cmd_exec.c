@@ -27,6 +27,7 @@ struct exec {
     bool held;    /* the command waits for our readers */
     struct exec_writer out[2];
     struct exec_terminal *terminal; /* NULL: none */
+    struct exec_net_log net_log;
 };
 
 /* ---- signals ------------------------------------------------------------------------------ */
@@ -87,6 +88,15 @@ static int pass_on(void *context, enum tc_stream stream, const void *bytes, size
     return 0;
 }
 
+/* What cannot be written ends the command, but not from in here: the cage is in the middle of a step. */
+static void pass_on_network(void *context, const struct tc_network_event *event)
+{
+    struct exec *exec = context;
+    exec_net_log(&exec->net_log, event);
+    if (is_behind(exec) && !exec->held)
+        exec->held = tci_call_hold(exec->call, true) == 0;
+}
+
 static void flush(struct exec *exec)
 {
     if (exec_writer_flush(&exec->out[0]) < 0 || exec_writer_flush(&exec->out[1]) < 0)
@@ -140,6 +150,10 @@ static int run_once(struct exec *exec, struct tc_error *reterr)
         return 0;
     if (tc_call_step(exec->call, &exec->result, reterr) < 0)
         return -1;
+    if (!exec->result && is_broken(exec))
+        tc_call_cancel(exec->call);
+    if (exec->result)
+        exec_net_log_end(&exec->net_log);
     /* The last words of a terminal are in it, not in the call. */
     if (exec->result && exec->terminal)
         (void)exec_terminal_show(exec->terminal, exec->call, &exec->out[0]);
@@ -246,6 +260,8 @@ static int make_request(const struct cli_call *cli, struct exec *exec, struct tc
         .flags = (json ? 0U : TC_REQUEST_KEEP_NOTHING) |
                  (exec->terminal ? TC_REQUEST_TERMINAL : 0U) |
                  (cli_given(cli, CLI_EXPLAIN_DENIALS) ? TC_REQUEST_EXPLAIN_DENIALS : 0U),
+        .on_network = cli_given(cli, CLI_NET_LOG) ? pass_on_network : NULL,
+        .network_context = exec,
     };
     return exec_limits(cli, &request->limits);
 }
@@ -270,6 +286,9 @@ static int run_call(struct exec *exec, struct tc_engine *engine, struct tc_reque
 
     exec_writer_init(&exec->out[0], STDOUT_FILENO);
     exec_writer_init(&exec->out[1], STDERR_FILENO);
+    exec->net_log = (struct exec_net_log){ .out = &exec->out[1],
+                                           .terminal = exec->terminal,
+                                           .colours = cli_colours(stderr) };
     exec->signals = open_signals(&error);
     if (exec->signals < 0 || open_input(exec, request, &error) < 0 ||
         tc_call_start(engine, request, &exec->call, &error) < 0 || run(exec, &error) < 0)

@@ -54,6 +54,21 @@ void exec_terminal_relay(struct exec_terminal *terminal, bool readable);
 int exec_terminal_show(struct exec_terminal *terminal, struct tc_call *call,
                        struct exec_writer *out);
 
+/* ---- exec_net_log.c ----------------------------------------------------------------------- */
+
+struct exec_net_log {
+    struct exec_writer *out;
+    const struct exec_terminal *terminal; /* NULL: none */
+    bool colours;
+    uint64_t lost; /* lines that there was no room for, and nobody was told of */
+};
+
+/* The line of an event, without its end. */
+void exec_net_line(FILE *stream, const struct tc_network_event *event, bool with_colours);
+void exec_net_log(struct exec_net_log *log, const struct tc_network_event *event);
+/* Says how many lines were lost, if any were. */
+void exec_net_log_end(struct exec_net_log *log);
+
 /* ---- exec_report.c ------------------------------------------------------------------------ */
 
 /* Says on standard error what the command's own output does not: verdict, fix, denials. With a tool,

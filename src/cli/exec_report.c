@@ -2,6 +2,7 @@
 /* Owns: what `exec` says about a call when the command itself cannot: why it ended, and what helps. */
 #include "cli/exec.h"
 
+#include <inttypes.h>
 #include <string.h>
 #include "backend/ready.h"
 
@@ -27,6 +28,8 @@ static void print_denials(const struct tc_result *result)
         cli_print_line(stderr, denial->kind);
         (void)fputc(' ', stderr);
         cli_print_line(stderr, denial->target);
+        if (result->denial_times[i] > 1)
+            (void)fprintf(stderr, ", %" PRIu64 " times", result->denial_times[i]);
         (void)fputs(" (", stderr);
         cli_print_line(stderr, denial->rule);
         (void)fputs(")\n", stderr);
@@ -56,6 +59,9 @@ static void print_missing_clauses(const struct tci_host_report *report, const ch
         { TCI_CLAUSE_CPU, TCI_FEATURE_CGROUP_CPU },
         { TCI_CLAUSE_CPU_TIME, TCI_FEATURE_CGROUP_CPU_USAGE },
         { TCI_CLAUSE_EXEC_ALLOWLIST, TCI_FEATURE_LANDLOCK },
+        { TCI_CLAUSE_NETWORK_NAMES, TCI_FEATURE_GATE_LOCAL_ROUTE },
+        { TCI_CLAUSE_NETWORK_PUBLIC, TCI_FEATURE_GATE_LOCAL_ROUTE },
+        { TCI_CLAUSE_NETWORK_PUBLIC, TCI_FEATURE_GATE_REDIRECT },
     };
     char why[TCI_KEEPING_TEXT_MAX], remedy[TCI_KEEPING_TEXT_MAX];
     for (size_t i = 0; i < tci_array_size(needs); i++)

@@ -28,7 +28,8 @@ static void end_tree(struct tc_call *call, enum tci_cause cause)
 {
     if (!call->cause)
         call->cause = cause;
-    backend_of(call)->kill(call->run);
+    if (!call->in_step) /* a caller may cancel in on_network, which a step of the backend calls */
+        backend_of(call)->kill(call->run);
 }
 
 static enum tci_cause cause_of(enum tci_flow flow)
@@ -52,6 +53,24 @@ void tci_call_leave(struct tc_call *call)
     call->plan = NULL;
 }
 
+/* What the cage was refused. The gate's come first, and so are named first: a program seldom does
+ * without a host that it asks for, and looks for many files that it can do without. */
+static int add_denials(struct tc_call *call, struct tc_error *reterr)
+{
+    const struct tc_backend *backend = backend_of(call);
+    const struct tci_gate_record *records = NULL;
+    size_t count = 0;
+    uint64_t dropped = 0;
+
+    if (backend->network)
+        records = backend->network(call->run, &count, &dropped);
+    if (tci_network_add(call->result, records, count, dropped, reterr) < 0 ||
+        (call->trace && tci_denials_add(call->result, call->trace, reterr) < 0))
+        return -1;
+    tci_denials_name(call->result);
+    return 0;
+}
+
 /* The tree is gone: take what it left, and say how it was. */
 static int finish(struct tc_call *call, const struct tc_outcome *outcome,
                   const struct tc_error *broken, struct tc_error *reterr)
@@ -61,8 +80,8 @@ static int finish(struct tc_call *call, const struct tc_outcome *outcome,
     if (!call->cause)
         call->cause = cause; /* there is nobody left to end; files may still be in the cage */
     r = tci_call_verdict(call, outcome, broken, reterr);
-    if (r == 0 && call->trace)
-        r = tci_denials_add(call->result, call->trace, reterr);
+    if (r == 0)
+        r = add_denials(call, reterr);
     if (r == 0)
         r = tci_call_collect(call, outcome, reterr);
     tci_call_leave(call);
@@ -74,10 +93,18 @@ static int step_backend(struct tc_call *call, struct tc_error *reterr)
 {
     struct tc_outcome outcome = { .finished = false };
     struct tc_error broken = { 0 };
-    if (backend_of(call)->step(call->run, &outcome, &broken) < 0) {
+    enum tci_cause before = call->cause;
+    int r;
+
+    call->in_step = true;
+    r = backend_of(call)->step(call->run, &outcome, &broken);
+    call->in_step = false;
+    if (r < 0) {
         outcome.finished = true;
         outcome.end = TCI_END_BROKEN;
     }
+    if (!outcome.finished && call->cause != before)
+        backend_of(call)->kill(call->run);
     return outcome.finished ? finish(call, &outcome, &broken, reterr) : 0;
 }
 

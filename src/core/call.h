@@ -8,6 +8,7 @@
 
 #include "core/denials.h"
 #include "core/engine.h"
+#include "core/network.h"
 #include "core/result.h"
 #include "core/streams.h"
 
@@ -35,9 +36,12 @@ struct tc_call {
     const struct tci_tool *tool;   /* of the policy; NULL: none may be called */
     const struct tci_grant *grant; /* NULL: none */
     struct tc_run *run;
-    struct tci_trace *trace; /* with TC_REQUEST_EXPLAIN_DENIALS */
+    struct tci_trace *trace;         /* with TC_REQUEST_EXPLAIN_DENIALS */
+    tc_network_function *on_network; /* the request's; NULL: none */
+    void *network_context;
     struct tci_streams streams;
     enum tci_cause cause;
+    bool in_step;               /* of the backend */
     enum tc_error_code refused; /* why no cage was built; 0: one was, or the policy said no */
     uint64_t started, deadline; /* tci_clock_us; deadline UINT64_MAX: none, or it has passed */
 };

@@ -91,6 +91,16 @@ static int describe_run(struct tc_call *call, struct tc_error *reterr)
     return public->layers ? 0 : tci_error_no_memory(reterr);
 }
 
+static void pass_on_network(void *data, const struct tci_gate_record *record)
+{
+    const struct tc_call *call = data;
+    struct tc_network_event event;
+    if (!call->in_step)
+        return; /* the call is being freed, and perhaps the caller's context is gone */
+    tci_network_event(record, &event);
+    call->on_network(call->network_context, &event);
+}
+
 static int start_run(struct tc_call *call, const struct tc_request *request,
                      const struct tci_command *command, struct tc_error *reterr)
 {
@@ -101,8 +111,12 @@ static int start_run(struct tc_call *call, const struct tc_request *request,
     struct tc_io io = { .argv = command->argv,
                         .terminal = terminal,
                         .traced = request->flags & TC_REQUEST_EXPLAIN_DENIALS,
-                        .hold = settings->outputs.globs.count > 0 };
+                        .hold = settings->outputs.globs.count > 0,
+                        .on_network = request->on_network ? pass_on_network : NULL,
+                        .network_data = call };
 
+    call->on_network = request->on_network;
+    call->network_context = request->network_context;
     call->fd = epoll_create1(EPOLL_CLOEXEC);
     if (call->fd < 0)
         return tci_error_errno(reterr, errno, "cannot wait for the call");

@@ -107,7 +107,8 @@ static bool has(const struct tci_grant *grant, enum tci_key key)
 
 bool tci_grant_narrows(const struct tci_grant *grant)
 {
-    return has(grant, TCI_KEY_NETWORK) || has(grant, TCI_KEY_FILESYSTEM);
+    return has(grant, TCI_KEY_NETWORK) || has(grant, TCI_KEY_NETWORK_LIMITS) ||
+           has(grant, TCI_KEY_INSPECT) || has(grant, TCI_KEY_FILESYSTEM);
 }
 
 int tci_narrow_tool(struct tci_arena *arena, const struct tci_tool *tool,
@@ -122,6 +123,11 @@ int tci_narrow_tool(struct tci_arena *arena, const struct tci_tool *tool,
         tci_narrow_network(arena, &tool->settings.network, &grant->narrow->network, &s->network,
                            reterr) < 0)
         return -1;
+    if (has(grant, TCI_KEY_NETWORK_LIMITS))
+        s->network_limits = tci_narrow_network_limits(&s->network_limits,
+                                                      &grant->narrow->network_limits);
+    if (has(grant, TCI_KEY_INSPECT))
+        s->inspect_strict |= grant->narrow->inspect_strict;
     if (has(grant, TCI_KEY_FILESYSTEM) &&
         tci_narrow_filesystem(arena, tool, grant, &s->filesystem, reterr) < 0)
         return -1;

@@ -34,7 +34,7 @@ int tci_narrow_tool(struct tci_arena *arena, const struct tci_tool *tool,
                     const struct tci_grant *grant, const struct tci_limits *limits,
                     struct tci_tool *ret, struct tc_error *reterr);
 
-/* Does the grant change the tool's network or file system? */
+/* Does the grant change the tool's network, what is said about it, or the file system? */
 bool tci_grant_narrows(const struct tci_grant *grant);
 
 /* narrow_paths.c, narrow_network.c */
@@ -44,5 +44,8 @@ int tci_narrow_filesystem(struct tci_arena *arena, const struct tci_tool *tool,
 int tci_narrow_network(struct tci_arena *arena, const struct tci_network *tool,
                        const struct tci_network *grant, struct tci_network *ret,
                        struct tc_error *reterr);
+
+struct tci_network_limits tci_narrow_network_limits(const struct tci_network_limits *tool,
+                                                    const struct tci_network_limits *grant);
 
 #endif

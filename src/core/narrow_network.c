@@ -107,7 +107,13 @@ static int make_rules(struct tci_arena *arena, const struct tci_network *tool,
     *ret = (struct tci_network){ .mode = TCI_NETWORK_NONE };
     for (size_t i = 0; i < list.count; i++)
         if (!list.items[i].rule.deny)
-            *ret = (struct tci_network){ TCI_NETWORK_RULES, list.items, list.count, { 0 } };
+            *ret = (struct tci_network){
+                .mode = TCI_NETWORK_RULES,
+                .rules = list.items,
+                .count = list.count,
+                .only_public = tool->mode == TCI_NETWORK_PUBLIC ||
+                               grant->mode == TCI_NETWORK_PUBLIC,
+            };
     return 0;
 }
 
@@ -124,4 +130,22 @@ int tci_narrow_network(struct tci_arena *arena, const struct tci_network *tool,
     else
         return make_rules(arena, tool, grant, ret, reterr);
     return 0;
+}
+
+/* 0 is no limit, so it is never the smaller one; TCI_UNLIMITED is a grant that says nothing. */
+static uint64_t smaller(uint64_t tool, uint64_t grant)
+{
+    bool says = grant && grant != TCI_UNLIMITED;
+    return says && (!tool || grant < tool) ? grant : tool;
+}
+
+struct tci_network_limits tci_narrow_network_limits(const struct tci_network_limits *tool,
+                                                    const struct tci_network_limits *grant)
+{
+    return (struct tci_network_limits){
+        .connections = smaller(tool->connections, grant->connections),
+        .bytes_in = smaller(tool->bytes_in, grant->bytes_in),
+        .bytes_out = smaller(tool->bytes_out, grant->bytes_out),
+        .rate = smaller(tool->rate, grant->rate),
+    };
 }

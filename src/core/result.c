@@ -168,49 +168,70 @@ void tci_result_verdict(struct tci_result *result, enum tc_verdict verdict, cons
         drop_half_character(public->fix);
 }
 
-static bool is_denied_already(const struct tc_result *public, const struct tc_denial *denial)
+/* Its place in the list, or the place behind the last one. */
+static size_t find_denial(const struct tc_result *public, const struct tc_denial *denial)
 {
-    for (size_t i = 0; i < public->denial_count; i++)
-        if (strcmp(public->denials[i].target, denial->target) == 0 &&
-            strcmp(public->denials[i].kind, denial->kind) == 0 &&
-            strcmp(public->denials[i].rule, denial->rule) == 0)
-            return true;
-    return false;
+    size_t i = 0;
+    while (i < public->denial_count && (strcmp(public->denials[i].target, denial->target) != 0 ||
+                                        strcmp(public->denials[i].kind, denial->kind) != 0 ||
+                                        strcmp(public->denials[i].rule, denial->rule) != 0))
+        i++;
+    return i;
 }
 
 static int grow_denials(struct tci_result *result)
 {
+    size_t count = result->public.denial_count;
     size_t room = result->denial_room ? 2 * result->denial_room : 8;
-    struct tc_denial *larger = tci_arena_new_array(result->arena, room, struct tc_denial);
+    struct tc_denial *denials = tci_arena_new_array(result->arena, room, struct tc_denial);
+    uint64_t *times = tci_arena_new_array(result->arena, room, uint64_t);
 
-    if (!larger)
+    if (!denials || !times)
         return -1;
-    if (result->public.denial_count > 0)
-        memcpy(larger, result->denials, result->public.denial_count * sizeof *larger);
-    result->public.denials = result->denials = larger;
+    if (count > 0) {
+        memcpy(denials, result->denials, count * sizeof *denials);
+        memcpy(times, result->denial_times, count * sizeof *times);
+    }
+    result->public.denials = result->denials = denials;
+    result->public.denial_times = result->denial_times = times;
     result->denial_room = room;
     return 0;
 }
 
-int tci_result_deny(struct tci_result *result, const char *kind, const char *target,
-                    const char *rule)
+static int append_denial(struct tci_result *result, struct tc_denial denial)
 {
-    struct tc_result *public = &result->public;
-    struct tc_denial denial = { kind, target, rule };
-
-    if (public->denial_count > TCI_DENIALS_MAX || is_denied_already(public, &denial))
-        return 0;
-    if (public->denial_count == TCI_DENIALS_MAX)
-        denial = (struct tc_denial){ "more", "", "only the first 256 denials are listed" };
-    if (public->denial_count == result->denial_room && grow_denials(result) < 0)
+    if (result->public.denial_count == result->denial_room && grow_denials(result) < 0)
         return -1;
     denial.kind = tci_arena_strdup(result->arena, denial.kind);
     denial.target = tci_arena_strdup(result->arena, denial.target);
     denial.rule = tci_arena_strdup(result->arena, denial.rule);
     if (!denial.kind || !denial.target || !denial.rule)
         return -1;
-    result->denials[public->denial_count++] = denial;
+    result->denials[result->public.denial_count++] = denial;
     return 0;
+}
+
+int tci_result_deny_times(struct tci_result *result, const char *kind, const char *target,
+                          const char *rule, uint64_t times)
+{
+    static const struct tc_denial more = { "more", "", "only the first 256 denials are listed" };
+    struct tc_denial denial = { kind, target, rule };
+    size_t place = find_denial(&result->public, &denial);
+
+    if (place >= TCI_DENIALS_MAX) {
+        place = TCI_DENIALS_MAX;
+        denial = more;
+    }
+    if (place == result->public.denial_count && append_denial(result, denial) < 0)
+        return -1;
+    result->denial_times[place] += times;
+    return 0;
+}
+
+int tci_result_deny(struct tci_result *result, const char *kind, const char *target,
+                    const char *rule)
+{
+    return tci_result_deny_times(result, kind, target, rule, 1);
 }
 
 int tci_result_keep(struct tci_result *result, enum tc_stream stream, const char *bytes,

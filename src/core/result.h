@@ -18,8 +18,9 @@ struct tci_result {
     struct tci_buf output[2]; /* stdout, stderr, as kept */
     uint64_t output_room;     /* bytes of both that may still be kept; 0 in a new result */
     struct tc_denial *denials;
-    size_t denial_room;
-    char *json; /* made when asked for */
+    uint64_t *denial_times;
+    size_t denial_room; /* of both */
+    char *json;         /* made when asked for */
 };
 
 /* A new one with a call id of its own, and with the caller's trace id or, for NULL, one of its own.
@@ -33,10 +34,14 @@ bool tci_trace_id_is_valid(const char *trace_id);
 void tci_result_verdict(struct tci_result *result, enum tc_verdict verdict, const char *fix,
                         const char *format, ...) tci_printf_like(4, 5);
 
-/* Adds a denial, once. A cage can be refused things without end: beyond TCI_DENIALS_MAX there is one
- * more entry, of kind "more", and no other. 0, or -1 without memory. */
+/* Adds a denial, or counts it, if an equal one is there. A cage can be refused things without end:
+ * beyond TCI_DENIALS_MAX there is one more entry, of kind "more", and no other, which counts the rest.
+ * 0, or -1 without memory. */
 int tci_result_deny(struct tci_result *result, const char *kind, const char *target,
                     const char *rule) tci_must_check;
+/* The same for what happened several times. */
+int tci_result_deny_times(struct tci_result *result, const char *kind, const char *target,
+                          const char *rule, uint64_t times) tci_must_check;
 
 /* Counts bytes that the cage printed, and keeps those for which there is room. 0; 1 when some of
  * them were not kept, now or before; -1 without memory. */

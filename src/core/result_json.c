@@ -8,7 +8,7 @@
  * Trusts: nothing about the bytes that the cage printed. Inner objects are written in the order of
  * their keys, which is the canonical one.
  */
-#include "core/result.h"
+#include "core/result_values.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -16,155 +16,75 @@
 #include "base/sha256.h"
 #include "base/utf8.h"
 #include "json/canonical.h"
-#include "json/write.h"
-
-struct writer {
-    struct tci_json json;
-    bool canonical;
-};
-
-/* ---- values ------------------------------------------------------------------------------- */
-
-/* The same replacement for bytes that are not UTF-8 as in json/write.h. */
-static void write_canonical(struct tci_buf *out, const char *text, size_t length)
-{
-    tc_cleanup(tci_buf_free) struct tci_buf clean = TCI_BUF_INIT(SIZE_MAX / 4);
-    size_t from = 0, i = 0;
-    uint32_t code_point;
-
-    while (i < length) {
-        size_t size = tci_utf8_decode(text + i, length - i, &code_point);
-        if (size == 0) {
-            tci_buf_append(&clean, text + from, i - from);
-            tci_buf_string(&clean, "\xef\xbf\xbd");
-            from = i + 1;
-        }
-        i += size ? size : 1;
-    }
-    if (from == 0) {
-        tci_json_canonical_string(out, text, length);
-        return;
-    }
-    tci_buf_append(&clean, text + from, length - from);
-    out->no_memory |= clean.no_memory;
-    if (!clean.no_memory)
-        tci_json_canonical_string(out, clean.data, clean.length);
-}
-
-static void put_bytes(struct writer *to, const char *key, const char *text, size_t length)
-{
-    if (!to->canonical) {
-        tci_json_bytes(&to->json, key, text, length);
-        return;
-    }
-    tci_json_raw(&to->json, key, "");
-    write_canonical(to->json.out, text, length);
-}
-
-static void put_text(struct writer *to, const char *key, const char *text)
-{
-    put_bytes(to, key, text, strlen(text));
-}
-
-/* NULL and "" are null: there is none. */
-static void put_name(struct writer *to, const char *key, const char *name)
-{
-    if (name && *name)
-        put_text(to, key, name);
-    else
-        tci_json_null(&to->json, key);
-}
-
-/* RFC 8785 knows only doubles: beyond 2^53 the canonical form is rounded, as its readers round. */
-static void put_count(struct writer *to, const char *key, uint64_t count)
-{
-    if (to->canonical)
-        tci_json_double(&to->json, key, (double)count);
-    else
-        tci_json_unsigned(&to->json, key, count);
-}
-
-static void put_known_count(struct writer *to, const char *key, uint64_t count)
-{
-    if (count)
-        put_count(to, key, count);
-    else
-        tci_json_null(&to->json, key);
-}
-
-static void put_milliseconds(struct writer *to, const char *key, uint64_t microseconds)
-{
-    tci_json_double(&to->json, key, (double)microseconds / 1000);
-}
 
 /* ---- members: each gets the address of its field ------------------------------------------ */
 
-static void write_text_field(struct writer *to, const char *key, const void *field)
+static void write_text_field(struct tci_result_writer *to, const char *key, const void *field)
 {
-    put_text(to, key, field);
+    tci_put_text(to, key, field);
 }
 
-static void write_id(struct writer *to, const char *key, const void *field)
+static void write_id(struct tci_result_writer *to, const char *key, const void *field)
 {
-    put_name(to, key, field);
+    tci_put_name(to, key, field);
 }
 
-static void write_name(struct writer *to, const char *key, const void *field)
+static void write_name(struct tci_result_writer *to, const char *key, const void *field)
 {
-    put_name(to, key, *(const char *const *)field);
+    tci_put_name(to, key, *(const char *const *)field);
 }
 
-static void write_count(struct writer *to, const char *key, const void *field)
+static void write_count(struct tci_result_writer *to, const char *key, const void *field)
 {
-    put_count(to, key, *(const uint64_t *)field);
+    tci_put_count(to, key, *(const uint64_t *)field);
 }
 
-static void write_flag(struct writer *to, const char *key, const void *field)
+static void write_flag(struct tci_result_writer *to, const char *key, const void *field)
 {
     tci_json_bool(&to->json, key, *(const int *)field != 0);
 }
 
-static void write_null(struct writer *to, const char *key, const void *field)
+static void write_null(struct tci_result_writer *to, const char *key, const void *field)
 {
     (void)field;
     tci_json_null(&to->json, key);
 }
 
-static void write_mode(struct writer *to, const char *key, const void *field)
+static void write_mode(struct tci_result_writer *to, const char *key, const void *field)
 {
     (void)field;
-    put_text(to, key, "live");
+    tci_put_text(to, key, "live");
 }
 
-static void write_verdict(struct writer *to, const char *key, const void *field)
+static void write_verdict(struct tci_result_writer *to, const char *key, const void *field)
 {
-    put_text(to, key, tc_verdict_name(*(const enum tc_verdict *)field));
+    tci_put_text(to, key, tc_verdict_name(*(const enum tc_verdict *)field));
 }
 
-static void write_exit_code(struct writer *to, const char *key, const void *field)
+static void write_exit_code(struct tci_result_writer *to, const char *key, const void *field)
 {
     int code = *(const int *)field;
     if (code >= 0)
-        put_count(to, key, (uint64_t)code);
+        tci_put_count(to, key, (uint64_t)code);
     else
         tci_json_null(&to->json, key);
 }
 
-static void write_signal(struct writer *to, const char *key, const void *field)
+static void write_signal(struct tci_result_writer *to, const char *key, const void *field)
 {
     char name[TCI_SIGNAL_NAME_MAX];
     int signal = *(const int *)field;
-    put_name(to, key, signal > 0 ? tci_signal_name(signal, name) : NULL);
+    tci_put_name(to, key, signal > 0 ? tci_signal_name(signal, name) : NULL);
 }
 
-static void write_layers(struct writer *to, const char *key, const void *field)
+static void write_layers(struct tci_result_writer *to, const char *key, const void *field)
 {
     const char *words = *(const char *const *)field;
 
     tci_json_array_begin(&to->json, key);
     for (words += strspn(words, " "); *words; words += strspn(words, " ")) {
         size_t length = strcspn(words, " ");
-        put_bytes(to, NULL, words, length);
+        tci_put_bytes(to, NULL, words, length);
         words += length;
     }
     tci_json_array_end(&to->json);
@@ -225,10 +145,10 @@ static struct stream stderr_of(const struct tc_result *r)
     return stream_of(r->stderr_data, r->stderr_length, r->stderr_truncated);
 }
 
-static void put_stream(struct writer *to, const char *key, struct stream stream)
+static void put_stream(struct tci_result_writer *to, const char *key, struct stream stream)
 {
     if (stream.is_text) {
-        put_bytes(to, key, stream.bytes, stream.length);
+        tci_put_bytes(to, key, stream.bytes, stream.length);
         return;
     }
     tci_json_raw(&to->json, key, "\"");
@@ -236,27 +156,27 @@ static void put_stream(struct writer *to, const char *key, struct stream stream)
     tci_buf_char(to->json.out, '"');
 }
 
-static void write_stdout(struct writer *to, const char *key, const void *result)
+static void write_stdout(struct tci_result_writer *to, const char *key, const void *result)
 {
     put_stream(to, key, stdout_of(result));
 }
 
-static void write_stderr(struct writer *to, const char *key, const void *result)
+static void write_stderr(struct tci_result_writer *to, const char *key, const void *result)
 {
     put_stream(to, key, stderr_of(result));
 }
 
-static void write_stdout_encoding(struct writer *to, const char *key, const void *result)
+static void write_stdout_encoding(struct tci_result_writer *to, const char *key, const void *result)
 {
-    put_text(to, key, stdout_of(result).is_text ? "utf-8" : "base64");
+    tci_put_text(to, key, stdout_of(result).is_text ? "utf-8" : "base64");
 }
 
-static void write_stderr_encoding(struct writer *to, const char *key, const void *result)
+static void write_stderr_encoding(struct tci_result_writer *to, const char *key, const void *result)
 {
-    put_text(to, key, stderr_of(result).is_text ? "utf-8" : "base64");
+    tci_put_text(to, key, stderr_of(result).is_text ? "utf-8" : "base64");
 }
 
-static void write_files(struct writer *to, const char *key, const void *result)
+static void write_files(struct tci_result_writer *to, const char *key, const void *result)
 {
     const struct tc_result *r = result;
 
@@ -264,41 +184,66 @@ static void write_files(struct writer *to, const char *key, const void *result)
     for (size_t i = 0; i < r->file_count; i++) {
         const struct tc_file *file = &r->files[i];
         tci_json_object_begin(&to->json, NULL);
-        put_text(to, "media_type", file->media_type);
-        put_text(to, "path", file->path);
-        put_name(to, "saved", file->saved);
-        put_text(to, "sha256", file->sha256);
-        put_count(to, "size", file->size);
+        tci_put_text(to, "media_type", file->media_type);
+        tci_put_text(to, "path", file->path);
+        tci_put_name(to, "saved", file->saved);
+        tci_put_text(to, "sha256", file->sha256);
+        tci_put_count(to, "size", file->size);
         tci_json_object_end(&to->json);
     }
     tci_json_array_end(&to->json);
 }
 
-static void write_denials(struct writer *to, const char *key, const void *result)
+static void write_denials(struct tci_result_writer *to, const char *key, const void *result)
 {
     const struct tc_result *r = result;
 
     tci_json_array_begin(&to->json, key);
     for (size_t i = 0; i < r->denial_count; i++) {
         tci_json_object_begin(&to->json, NULL);
-        put_text(to, "kind", r->denials[i].kind);
-        put_text(to, "rule", r->denials[i].rule);
-        put_text(to, "target", r->denials[i].target);
+        tci_put_count(to, "count", r->denial_times[i]);
+        tci_put_text(to, "kind", r->denials[i].kind);
+        tci_put_text(to, "rule", r->denials[i].rule);
+        tci_put_text(to, "target", r->denials[i].target);
         tci_json_object_end(&to->json);
     }
     tci_json_array_end(&to->json);
 }
 
-static void write_usage(struct writer *to, const char *key, const void *field)
+static void write_connections(struct tci_result_writer *to, const char *key, const void *result)
+{
+    const struct tc_result *r = result;
+
+    tci_json_array_begin(&to->json, key);
+    for (size_t i = 0; i < r->connection_count; i++) {
+        const struct tc_connection *connection = &r->connections[i];
+        tci_json_object_begin(&to->json, NULL);
+        tci_put_name(to, "address", connection->address);
+        tci_put_count(to, "bytes_in", connection->bytes_in);
+        tci_put_count(to, "bytes_out", connection->bytes_out);
+        tci_put_milliseconds(to, "duration_ms", connection->duration_us);
+        tci_put_name(to, "error", connection->error);
+        tci_put_name(to, "name", connection->name);
+        tci_put_name(to, "note", connection->note);
+        tci_put_known_count(to, "port", connection->port);
+        tci_put_text(to, "protocol", connection->protocol);
+        tci_put_name(to, "rule", connection->rule);
+        tci_put_milliseconds(to, "started_ms", connection->started_us);
+        tci_json_object_end(&to->json);
+    }
+    tci_json_array_end(&to->json);
+}
+
+static void write_usage(struct tci_result_writer *to, const char *key, const void *field)
 {
     const struct tc_usage *usage = field;
 
     tci_json_object_begin(&to->json, key);
-    put_count(to, "bytes_written", usage->bytes_written);
-    put_milliseconds(to, "cpu_ms", usage->cpu_us);
-    put_milliseconds(to, "duration_ms", usage->duration_us);
-    put_known_count(to, "memory_peak_bytes", usage->memory_peak_bytes);
-    put_known_count(to, "processes_peak", usage->processes_peak);
+    tci_put_count(to, "bytes_written", usage->bytes_written);
+    tci_put_milliseconds(to, "cpu_ms", usage->cpu_us);
+    tci_put_milliseconds(to, "duration_ms", usage->duration_us);
+    tci_put_known_count(to, "memory_peak_bytes", usage->memory_peak_bytes);
+    tci_put_known_count(to, "processes_peak", usage->processes_peak);
     tci_json_object_end(&to->json);
 }
 
@@ -307,7 +252,7 @@ static void write_usage(struct writer *to, const char *key, const void *field)
 struct member {
     const char *key; /* first, for tci_json_compare_keys */
     size_t offset;
-    void (*write)(struct writer *to, const char *key, const void *field);
+    void (*write)(struct tci_result_writer *to, const char *key, const void *field);
 };
 
 #define FIELD(name) #name, offsetof(struct tc_result, name)
@@ -315,22 +260,37 @@ struct member {
 
 /* In the order in which a reader gets them; `hash` and `state_hash` follow. */
 static const struct member members[] = {
-    { FIELD(call_id), write_id },          { FIELD(sandbox_id), write_id },
-    { FIELD(trace_id), write_id },         { FIELD(tool), write_name },
-    { FIELD(agent), write_name },          { FIELD(session), write_name },
-    { WHOLE(mode), write_mode },           { FIELD(backend), write_name },
-    { FIELD(layers), write_layers },       { FIELD(verdict), write_verdict },
-    { FIELD(reason), write_text_field },   { FIELD(fix), write_text_field },
-    { FIELD(exit_code), write_exit_code }, { FIELD(signal), write_signal },
-    { WHOLE(stdout), write_stdout },       { WHOLE(stdout_encoding), write_stdout_encoding },
-    { FIELD(stdout_bytes), write_count },  { FIELD(stdout_truncated), write_flag },
-    { WHOLE(stderr), write_stderr },       { WHOLE(stderr_encoding), write_stderr_encoding },
-    { FIELD(stderr_bytes), write_count },  { FIELD(stderr_truncated), write_flag },
-    { WHOLE(output), write_null },         { WHOLE(files), write_files },
-    { WHOLE(denials), write_denials },     { FIELD(usage), write_usage },
+    { FIELD(call_id), write_id },
+    { FIELD(sandbox_id), write_id },
+    { FIELD(trace_id), write_id },
+    { FIELD(tool), write_name },
+    { FIELD(agent), write_name },
+    { FIELD(session), write_name },
+    { WHOLE(mode), write_mode },
+    { FIELD(backend), write_name },
+    { FIELD(layers), write_layers },
+    { FIELD(verdict), write_verdict },
+    { FIELD(reason), write_text_field },
+    { FIELD(fix), write_text_field },
+    { FIELD(exit_code), write_exit_code },
+    { FIELD(signal), write_signal },
+    { WHOLE(stdout), write_stdout },
+    { WHOLE(stdout_encoding), write_stdout_encoding },
+    { FIELD(stdout_bytes), write_count },
+    { FIELD(stdout_truncated), write_flag },
+    { WHOLE(stderr), write_stderr },
+    { WHOLE(stderr_encoding), write_stderr_encoding },
+    { FIELD(stderr_bytes), write_count },
+    { FIELD(stderr_truncated), write_flag },
+    { WHOLE(output), write_null },
+    { WHOLE(files), write_files },
+    { WHOLE(denials), write_denials },
+    { WHOLE(connections), write_connections },
+    { FIELD(network_unlisted), write_count },
+    { FIELD(usage), write_usage },
 };
 
-static void write_members(struct writer *to, const struct tc_result *result,
+static void write_members(struct tci_result_writer *to, const struct tc_result *result,
                           const struct member *list)
 {
     for (size_t i = 0; i < tci_array_size(members); i++)
@@ -340,7 +300,7 @@ static void write_members(struct writer *to, const struct tc_result *result,
 static int hash_result(const struct tc_result *result, char ret[TCI_SHA256_TEXT_MAX])
 {
     tc_cleanup(tci_buf_free) struct tci_buf out = TCI_BUF_INIT(SIZE_MAX / 4);
-    struct writer to = { .json = { .out = &out }, .canonical = true };
+    struct tci_result_writer to = { .json = { .out = &out }, .canonical = true };
     struct member sorted[tci_array_size(members)];
 
     memcpy(sorted, members, sizeof members);
@@ -357,7 +317,7 @@ static int hash_result(const struct tc_result *result, char ret[TCI_SHA256_TEXT_
 char *tci_result_write(const struct tc_result *result)
 {
     struct tci_buf out = TCI_BUF_INIT(SIZE_MAX / 4);
-    struct writer to = { .json = { .out = &out } };
+    struct tci_result_writer to = { .json = { .out = &out } };
     char hash[TCI_SHA256_TEXT_MAX];
     char *text;
 
@@ -365,7 +325,7 @@ char *tci_result_write(const struct tc_result *result)
         return NULL;
     tci_json_object_begin(&to.json, NULL);
     write_members(&to, result, members);
-    put_text(&to, "hash", hash);
+    tci_put_text(&to, "hash", hash);
     tci_json_null(&to.json, "state_hash");
     tci_json_object_end(&to.json);
     text = tci_buf_take(&out, NULL);

@@ -67,4 +67,8 @@ const char *tci_address_class_name(enum tci_address_class address_class);
 /* The most alarming class that any address of the prefix falls into (PUBLIC: none is special). */
 enum tci_address_class tci_prefix_classify(const struct tci_address *network, unsigned prefix);
 
+/* Does the range lie within the addresses that the gate makes up for names in each cage
+ * (198.18.0.0/15 and 2001:2::/48, which nobody has on a network)? In a cage they mean a name. */
+bool tci_prefix_is_of_gate(const struct tci_address *network, unsigned prefix);
+
 #endif

@@ -179,6 +179,13 @@ static const struct range {
     { V6(0xff00, 0, 0, 0, 0, 0, 0, 0), 8, TCI_ADDRESS_MULTICAST },
 };
 
+bool tci_prefix_is_of_gate(const struct tci_address *network, unsigned prefix)
+{
+    static const struct tci_address v4 = V4(198, 18, 0, 0), v6 = V6(0x2001, 2, 0, 0, 0, 0, 0, 0);
+    return network->is_v6 ? prefix >= 48 && tci_address_in_prefix(network, &v6, 48)
+                          : prefix >= 15 && tci_address_in_prefix(network, &v4, 15);
+}
+
 /* The order of alarm, least first: how much somebody wins who talks a tool into going there.
  * public < reserved (nobody answers) < multicast < carrier NAT (a neighbour) < private (the
  * site's own servers) < link-local < unspecified (often this host) < loopback (this host's

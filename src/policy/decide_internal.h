@@ -12,6 +12,9 @@ void tci_decide(struct tc_decision *d, bool allowed, const char *key, const char
 void tci_decide_fix(struct tc_decision *d, const char *format, ...) tci_printf_like(2, 3);
 void tci_decide_place(struct tc_decision *d, struct tci_pos pos);
 
+/* What an address is that is not public, or public and this machine's: in words. */
+const char *tci_decide_class(enum tci_address_class address_class);
+
 /* Words of the caller, safe to show. */
 const char *tci_decide_quote(const char *text, char buffer[TCI_QUOTE_MAX]);
 

@@ -31,6 +31,11 @@ struct tci_container tci_container_default(void)
     };
 }
 
+struct tci_network_limits tci_network_limits_default(void)
+{
+    return (struct tci_network_limits){ .connections = TCI_CONNECTIONS_DEFAULT };
+}
+
 static bool is_container(enum tci_backend_kind backend)
 {
     return backend == TCI_BACKEND_OCI || backend == TCI_BACKEND_GVISOR;
@@ -41,6 +46,7 @@ static void set_builtin(enum tci_backend_kind backend, struct tci_settings *s)
 {
     *s = (struct tci_settings){
         .backend = TCI_BACKEND_JAIL,
+        .network_limits = tci_network_limits_default(),
         .filesystem = { .scratch = TCI_SCRATCH_UNSET },
         .system = backend == TCI_BACKEND_PROCESS || backend == TCI_BACKEND_JAIL,
         .image = is_container(backend) ? "toolcage/tool-sandbox" : NULL,
@@ -63,7 +69,7 @@ static void set_builtin(enum tci_backend_kind backend, struct tci_settings *s)
 }
 
 /* Copies each value that the tool has not set itself. */
-static void inherit(const struct tci_settings *from, uint64_t which, enum tci_source source,
+static void inherit(const struct tci_settings *from, uint64_t which, enum tci_origin source,
                     struct tci_tool *tool)
 {
     struct tci_settings *to = &tool->settings;
@@ -253,6 +259,21 @@ static int check_backend_keys(struct tci_reader *reader, const struct tci_settin
     return check_root(reader, own) < 0 ? -1 : status;
 }
 
+/* Nothing stands between the host's network and a tool that has it: a limit that somebody wrote
+ * would be kept by nobody. */
+int tci_check_gate_keys(struct tci_reader *reader, const struct tci_settings *given,
+                        enum tci_network_mode mode)
+{
+    static const enum tci_key keys[] = { TCI_KEY_NETWORK_LIMITS, TCI_KEY_INSPECT };
+    for (size_t i = 0; mode == TCI_NETWORK_HOST && i < tci_array_size(keys); i++)
+        if (given->present & tci_key_bit(keys[i]))
+            return tci_read_fail(reader, TCI_FINDING_CONFLICT, given->pos[keys[i]],
+                                 "name the hosts in \"network\", or use \"public\"; or remove it",
+                                 "\"%s\" in %s cannot be kept: the network is \"host\"",
+                                 tci_key_name(keys[i]), reader->where);
+    return 0;
+}
+
 /* An inherited value that the tool's backend has no use for is dropped, with its origin. */
 static void drop_unused(const struct tci_settings *own, struct tci_tool *tool)
 {
@@ -294,7 +315,7 @@ int tci_effective(struct tci_reader *reader, const struct tci_settings *defaults
     if (((own->present | defaults->present) & capability_keys) &&
         compile_capabilities(reader, own->present & compiled_keys, tool) < 0)
         return -1;
-    if (join_mounts(reader, s) < 0)
+    if (join_mounts(reader, s) < 0 || tci_check_gate_keys(reader, own, s->network.mode) < 0)
         return -1;
     /* The process backend has no mount namespace in which /tmp could be private. */
     if (s->filesystem.scratch == TCI_SCRATCH_UNSET)
@@ -304,7 +325,8 @@ int tci_effective(struct tci_reader *reader, const struct tci_settings *defaults
 
 int tci_check_defaults(struct tci_reader *reader, const struct tci_settings *defaults)
 {
-    if (check_mixture(reader, defaults, "[defaults]") < 0)
+    if (check_mixture(reader, defaults, "[defaults]") < 0 ||
+        tci_check_gate_keys(reader, defaults, defaults->network.mode) < 0)
         return -1;
     return check_root(reader, defaults);
 }

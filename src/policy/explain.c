@@ -6,7 +6,7 @@
 #include <string.h>
 #include "policy/value.h"
 
-static const char *source_name(enum tci_source source)
+static const char *source_name(enum tci_origin source)
 {
     static const char *const names[] = { "built-in", "defaults", "tool" };
     return names[source];
@@ -32,7 +32,7 @@ static void write_line(const char *text, struct tci_buf *out)
 static void write_source(const struct tci_tool *tool, enum tci_key key, struct tci_buf *out)
 {
     struct tci_pos pos = tool->settings.pos[key];
-    switch ((enum tci_source)tool->source[key]) {
+    switch ((enum tci_origin)tool->source[key]) {
     case TCI_FROM_BUILTIN:
         tci_buf_string(out, "built-in");
         break;
@@ -111,7 +111,7 @@ static void json_setting(struct tci_json *json, const struct tci_tool *tool, enu
 {
     tci_json_object_begin(json, tci_key_name(key));
     tci_value_write(json, "value", &tool->settings, key);
-    tci_json_string(json, "source", source_name((enum tci_source)tool->source[key]));
+    tci_json_string(json, "source", source_name((enum tci_origin)tool->source[key]));
     if (tool->source[key] != TCI_FROM_BUILTIN) {
         tci_json_unsigned(json, "line", tool->settings.pos[key].line);
         tci_json_unsigned(json, "column", tool->settings.pos[key].column);

@@ -11,7 +11,7 @@
 
 bool tci_lint_wants(const struct tci_lint *lint, enum tci_key key)
 {
-    switch ((enum tci_source)lint->tool->source[key]) {
+    switch ((enum tci_origin)lint->tool->source[key]) {
     case TCI_FROM_TOOL:
         return true;
     case TCI_FROM_DEFAULTS:

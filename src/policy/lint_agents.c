@@ -96,6 +96,29 @@ static void lint_wider_paths(struct tci_lint *lint, const struct tci_tool *tool,
     }
 }
 
+static void lint_wider_limits(struct tci_lint *lint, const struct tci_tool *tool,
+                              const struct tci_settings *narrow)
+{
+    const struct tci_network_limits *has = &tool->settings.network_limits;
+    const struct tci_network_limits *wants = &narrow->network_limits;
+    const struct {
+        const char *name;
+        uint64_t has, wants;
+    } table[] = {
+        { "connections", has->connections, wants->connections },
+        { "bytes_in", has->bytes_in, wants->bytes_in },
+        { "bytes_out", has->bytes_out, wants->bytes_out },
+        { "rate", has->rate, wants->rate },
+    };
+    for (size_t i = 0; i < tci_array_size(table); i++)
+        if (table[i].has && table[i].wants != TCI_UNLIMITED &&
+            (!table[i].wants || table[i].wants > table[i].has))
+            tci_lint_add(lint, TCI_FINDING_WIDER_GRANT, narrow->pos[TCI_KEY_NETWORK_LIMITS],
+                         "a grant only takes away: raise the tool's own limit, or remove this",
+                         "\"%s\" of the grant is above the tool's, and has no effect",
+                         table[i].name);
+}
+
 static void lint_wider(struct tci_lint *lint, const struct tci_tool *tool,
                        const struct tci_grant *grant)
 {
@@ -111,6 +134,13 @@ static void lint_wider(struct tci_lint *lint, const struct tci_tool *tool,
     }
     if (grant->narrow->present & tci_key_bit(TCI_KEY_NETWORK))
         lint_wider_network(lint, tool, grant);
+    if (grant->narrow->present & tci_key_bit(TCI_KEY_NETWORK_LIMITS))
+        lint_wider_limits(lint, tool, grant->narrow);
+    if ((grant->narrow->present & tci_key_bit(TCI_KEY_INSPECT)) && tool->settings.inspect_strict &&
+        !grant->narrow->inspect_strict)
+        tci_lint_add(lint, TCI_FINDING_WIDER_GRANT, grant->narrow->pos[TCI_KEY_INSPECT],
+                     "a grant only takes away: change the tool, or remove this",
+                     "\"inspect\" of the grant is weaker than the tool's, and has no effect");
     if (grant->narrow->present & tci_key_bit(TCI_KEY_FILESYSTEM))
         lint_wider_paths(lint, tool, &grant->narrow->filesystem);
 }

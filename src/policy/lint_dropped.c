@@ -48,6 +48,39 @@ static void lint_dropped_deny(struct tci_lint *lint)
     }
 }
 
+/* Values of [defaults] that the tool no longer has: its own table of limits is all it has, and the
+ * host's network has no gate to keep any. */
+static void lint_dropped_limits(struct tci_lint *lint)
+{
+    const struct tci_settings *had = lint->policy->defaults, *has = &lint->tool->settings;
+    const struct {
+        const char *name;
+        uint64_t had, has;
+    } table[] = {
+        { "bytes_in", had->network_limits.bytes_in, has->network_limits.bytes_in },
+        { "bytes_out", had->network_limits.bytes_out, has->network_limits.bytes_out },
+        { "rate", had->network_limits.rate, has->network_limits.rate },
+    };
+    for (size_t i = 0; i < tci_array_size(table); i++)
+        if (table[i].had && !table[i].has)
+            tci_lint_add(lint, TCI_FINDING_DROPPED_DEFAULT, has->pos[TCI_KEY_NETWORK_LIMITS],
+                         "repeat it, or remove it from [defaults]",
+                         "[defaults] limits \"%s\", and this network_limits does not",
+                         table[i].name);
+}
+
+static void lint_dropped_gate(struct tci_lint *lint)
+{
+    static const enum tci_key keys[] = { TCI_KEY_NETWORK_LIMITS, TCI_KEY_INSPECT };
+    for (size_t i = 0; i < tci_array_size(keys); i++)
+        if (lint->policy->defaults->present & tci_key_bit(keys[i]))
+            tci_lint_add(lint, TCI_FINDING_DROPPED_DEFAULT,
+                         lint->tool->settings.pos[TCI_KEY_NETWORK],
+                         "name the hosts in a list instead, if that is possible",
+                         "[defaults] has \"%s\", which cannot be kept with the host's network",
+                         tci_key_name(keys[i]));
+}
+
 void tci_lint_dropped(struct tci_lint *lint)
 {
     const struct tci_tool *tool = lint->tool;
@@ -56,4 +89,8 @@ void tci_lint_dropped(struct tci_lint *lint)
     if (tool->source[TCI_KEY_NETWORK] == TCI_FROM_TOOL &&
         tool->settings.network.mode != TCI_NETWORK_NONE)
         lint_dropped_deny(lint);
+    if (tool->source[TCI_KEY_NETWORK_LIMITS] == TCI_FROM_TOOL)
+        lint_dropped_limits(lint);
+    if (tool->settings.network.mode == TCI_NETWORK_HOST)
+        lint_dropped_gate(lint);
 }

@@ -41,6 +41,36 @@ static void lint_outputs(struct tci_lint *lint)
                      "\"outputs\" is absurdly high");
 }
 
+/* Of each limit of the network; 0 is none. */
+static void lint_network_limits(struct tci_lint *lint)
+{
+    const struct tci_network_limits *limits = &lint->tool->settings.network_limits;
+    struct tci_pos pos = lint->tool->settings.pos[TCI_KEY_NETWORK_LIMITS];
+    const struct {
+        const char *name;
+        uint64_t value, low, high;
+        const char *range;
+    } table[] = {
+        { "connections", limits->connections, 1, 10000, "1 to 10000" },
+        { "bytes_in", limits->bytes_in, 1000, 10000000000000, "1kB to 10TB" },
+        { "bytes_out", limits->bytes_out, 1000, 10000000000000, "1kB to 10TB" },
+        { "rate", limits->rate, 1000, 100000000000, "1kB to 100GB" },
+    };
+    if (!tci_lint_wants(lint, TCI_KEY_NETWORK_LIMITS))
+        return;
+    if (!limits->connections)
+        tci_lint_add(lint, TCI_FINDING_NO_LIMIT, pos, "choose connections up to 10000",
+                     "\"connections\" is unlimited: one call can take all sockets of the host");
+    for (size_t i = 0; i < tci_array_size(table); i++) {
+        char remedy[80];
+        (void)snprintf(remedy, sizeof remedy, "choose a value in the range %s", table[i].range);
+        if (table[i].value && (table[i].value < table[i].low || table[i].value > table[i].high))
+            tci_lint_add(lint, TCI_FINDING_ABSURD_LIMIT, pos, remedy,
+                         "\"%s\" of \"network_limits\" is absurdly %s", table[i].name,
+                         table[i].value < table[i].low ? "low" : "high");
+    }
+}
+
 void tci_lint_limits(struct tci_lint *lint)
 {
     const struct tci_settings *s = &lint->tool->settings;
@@ -67,6 +97,7 @@ void tci_lint_limits(struct tci_lint *lint)
         tci_lint_add(lint, TCI_FINDING_ABSURD_LIMIT, s->pos[TCI_KEY_WARM],
                      "keep up to 1000 cages ready", "\"warm\" is absurdly high");
     lint_outputs(lint);
+    lint_network_limits(lint);
 }
 
 /* ---- clauses ------------------------------------------------------------------------------ */

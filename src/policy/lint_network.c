@@ -143,7 +143,13 @@ static void lint_special(struct tci_lint *lint, const struct tci_network_entry *
                                                ? tci_prefix_classify(&host->address, host->prefix)
                                                : class_of_name(host);
 
-    if (address_class == TCI_ADDRESS_METADATA)
+    if (is_address && tci_prefix_is_of_gate(&host->address, host->prefix))
+        tci_lint_add(lint, TCI_FINDING_GATE_RANGE, entry->pos,
+                     "give the host a name and allow the name too: this rule then lets its address "
+                     "through",
+                     "\"%s\": the gate gives such addresses to names, and never dials them itself",
+                     text);
+    else if (address_class == TCI_ADDRESS_METADATA)
         tci_lint_add(lint, TCI_FINDING_METADATA_RANGE, entry->pos,
                      "remove it: that service hands out the machine's credentials",
                      "\"%s\" reaches a cloud metadata service", text);
@@ -274,6 +280,20 @@ static void lint_rules(struct tci_lint *lint, const struct tci_network *network)
                          "remove it", "this rule is already there");
 }
 
+/* Without a gate there is nothing to limit and nothing to look at. */
+static void lint_no_gate(struct tci_lint *lint)
+{
+    static const enum tci_key keys[] = { TCI_KEY_NETWORK_LIMITS, TCI_KEY_INSPECT };
+    const struct tci_tool *tool = lint->tool;
+    if (tool->settings.network.mode != TCI_NETWORK_NONE)
+        return;
+    for (size_t i = 0; i < tci_array_size(keys); i++)
+        if (tool->source[keys[i]] == TCI_FROM_TOOL)
+            tci_lint_add(lint, TCI_FINDING_NO_GATE, tool->settings.pos[keys[i]],
+                         "remove it, or name the hosts that the tool needs in \"network\"",
+                         "\"%s\" has no effect: the tool has no network", tci_key_name(keys[i]));
+}
+
 /* The confirmation may be a tool's own while the network is inherited: then each of the two cases
  * is a finding of its own. */
 static void lint_host_network(struct tci_lint *lint, bool inherited)
@@ -298,6 +318,7 @@ void tci_lint_network(struct tci_lint *lint)
     const struct tci_network *network = &lint->tool->settings.network;
     bool inherited = lint->tool->source[TCI_KEY_NETWORK] == TCI_FROM_DEFAULTS;
 
+    lint_no_gate(lint);
     if (network->mode == TCI_NETWORK_HOST)
         lint_host_network(lint, inherited);
     if (!network->rules || (inherited && network->rules == lint->seen_rules))

@@ -138,6 +138,19 @@ static struct tci_tool *find_tool(struct tc_policy *policy, const char *name)
     return found ? &policy->tools[found - policy->tools] : NULL;
 }
 
+/* A grant can limit the host's network as little as a tool can. */
+static int check_grant(struct tci_reader *reader, const struct tci_tool *tool,
+                       const struct tci_agent *agent, const struct tci_grant *grant)
+{
+    const struct tci_settings *narrow = grant->narrow;
+    bool own_network = (narrow->present & tci_key_bit(TCI_KEY_NETWORK)) != 0;
+    if (tool->settings.network.mode != TCI_NETWORK_HOST)
+        return 0;
+    (void)snprintf(reader->where, sizeof reader->where, "[agent.%.64s]", agent->name);
+    return tci_check_gate_keys(reader, narrow,
+                               own_network ? narrow->network.mode : TCI_NETWORK_HOST);
+}
+
 /* From the last to the first, so that each list is in the order of the file. */
 static int index_grants(struct tci_reader *reader, struct tc_policy *policy)
 {
@@ -148,6 +161,8 @@ static int index_grants(struct tci_reader *reader, struct tc_policy *policy)
             struct tci_granted *granted;
             if (!tool)
                 continue;
+            if (check_grant(reader, tool, agent, &agent->grants[j]) < 0)
+                return -1;
             granted = tci_arena_new_of(reader->arena, struct tci_granted);
             if (!granted)
                 return tci_read_no_memory(reader);

@@ -92,6 +92,11 @@ const char *tci_network_mode_name(enum tci_network_mode mode)
     return names[mode];
 }
 
+bool tci_network_has_gate(const struct tci_network *network)
+{
+    return network->mode == TCI_NETWORK_RULES || network->mode == TCI_NETWORK_PUBLIC;
+}
+
 const char *tci_syscall_profile_name(enum tci_syscall_profile profile)
 {
     static const char *const names[] = { "default", "strict", "pure" };

@@ -25,6 +25,7 @@
 /* Built-in values of the keys that are tables. */
 enum {
     TCI_SCRATCH_DEFAULT = 64000000,
+    TCI_CONNECTIONS_DEFAULT = 256,
     TCI_MAX_FILE_DEFAULT = 10000000,
     TCI_MAX_FILES_DEFAULT = 32
 };
@@ -78,6 +79,17 @@ struct tci_network {
     struct tci_network_entry *rules;
     size_t count;
     struct tci_strings ignored; /* duplicates, as written, for lint */
+    /* RULES that were cut out of "public" (core/narrow_network.c): they reach the internet only,
+     * also where a rule names an address of this very machine. */
+    bool only_public;
+};
+
+/* What all connections of a cage may use together. 0: no limit. In a grant, TCI_UNLIMITED: the grant
+ * does not speak of it. */
+struct tci_network_limits {
+    uint64_t connections;         /* open at one time */
+    uint64_t bytes_in, bytes_out; /* in: to the cage */
+    uint64_t rate;                /* bytes a second, both directions together */
 };
 
 /* In the order of precedence at the same path. */
@@ -159,6 +171,8 @@ struct tci_settings {
     enum tci_backend_kind backend;
     struct tci_network network;
     bool allow_host_network;
+    struct tci_network_limits network_limits;
+    bool inspect_strict; /* what does not show the name that it is meant for is refused */
     struct tci_filesystem filesystem;
     bool system;
     const char *rootfs, *image;
@@ -184,7 +198,7 @@ struct tci_settings {
 struct tci_agent;
 struct tci_grant;
 
-enum tci_source { TCI_FROM_BUILTIN, TCI_FROM_DEFAULTS, TCI_FROM_TOOL };
+enum tci_origin { TCI_FROM_BUILTIN, TCI_FROM_DEFAULTS, TCI_FROM_TOOL };
 
 /* Who holds a grant for a tool: the way back from a tool to its grants. */
 struct tci_granted {
@@ -198,7 +212,7 @@ struct tci_tool {
     struct tci_granted *granted; /* in the order of the file */
     struct tci_pos pos;
     struct tci_settings settings;  /* effective: inherited and built-in values filled in */
-    uint8_t source[TCI_KEY_COUNT]; /* enum tci_source of each effective value */
+    uint8_t source[TCI_KEY_COUNT]; /* enum tci_origin of each effective value */
 };
 
 struct tci_grant {
@@ -256,6 +270,8 @@ const char *tci_backend_kind_name(enum tci_backend_kind kind);
 const char *tci_backend_kind_spelling(size_t i);
 
 const char *tci_network_mode_name(enum tci_network_mode mode);
+/* Does a gate stand between the network and the tool? */
+bool tci_network_has_gate(const struct tci_network *network);
 const char *tci_syscall_profile_name(enum tci_syscall_profile profile);
 const char *tci_access_name(enum tci_access access);
 const char *tci_record_name(enum tci_record record);

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Owns: reading `network` and `allowed_hosts`.
+ * Owns: reading `network`, `allowed_hosts`, `network_limits` and `inspect`.
  * Invariant: mode RULES has at least one rule; a list without rules is mode NONE, so that an empty
  * allowlist can never be taken for "no restriction" further down.
  */
 #include "policy/reader.h"
 
+#include <stddef.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -130,4 +131,71 @@ int tci_read_hosts(struct tci_reader *reader, const char *name, const struct tci
     if (tci_read_expect(reader, name, value, TCI_NODE_ARRAY, "a list of hosts") < 0)
         return -1;
     return read_list(reader, name, value, read_http_host, field);
+}
+
+/* ---- what connections may use ------------------------------------------------------------- */
+
+/* In these limits 0 stands for "unlimited": nobody can write it, as a limit of zero is refused. */
+static int read_limit(tci_read_function *read, struct tci_reader *reader, const char *name,
+                      const struct tci_node *value, uint64_t *field)
+{
+    uint64_t limit = 0;
+    if (read(reader, name, value, &limit) < 0)
+        return -1;
+    *field = limit == TCI_UNLIMITED ? 0 : limit;
+    return 0;
+}
+
+static int read_limit_count(struct tci_reader *reader, const char *name,
+                            const struct tci_node *value, void *field)
+{
+    return read_limit(tci_read_count, reader, name, value, field);
+}
+
+static int read_limit_size(struct tci_reader *reader, const char *name,
+                           const struct tci_node *value, void *field)
+{
+    return read_limit(tci_read_size, reader, name, value, field);
+}
+
+static int read_limits(struct tci_reader *reader, const char *name, const struct tci_node *value,
+                       struct tci_network_limits *limits)
+{
+    static const struct tci_field fields[] = {
+        { "connections", read_limit_count, offsetof(struct tci_network_limits, connections) },
+        { "bytes_in", read_limit_size, offsetof(struct tci_network_limits, bytes_in) },
+        { "bytes_out", read_limit_size, offsetof(struct tci_network_limits, bytes_out) },
+        { "rate", read_limit_size, offsetof(struct tci_network_limits, rate) },
+    };
+    if (tci_read_expect(reader, name, value, TCI_NODE_TABLE,
+                        "a table such as { connections = 100, bytes_out = \"10MB\" }") < 0)
+        return -1;
+    return tci_read_fields(reader, name, value, fields, tci_array_size(fields), limits);
+}
+
+int tci_read_network_limits(struct tci_reader *reader, const char *name,
+                            const struct tci_node *value, void *field)
+{
+    *(struct tci_network_limits *)field = tci_network_limits_default();
+    return read_limits(reader, name, value, field);
+}
+
+/* In a grant, what is not said stays as the tool has it. */
+int tci_read_grant_network_limits(struct tci_reader *reader, const char *name,
+                                  const struct tci_node *value, void *field)
+{
+    *(struct tci_network_limits *)field =
+        (struct tci_network_limits){ TCI_UNLIMITED, TCI_UNLIMITED, TCI_UNLIMITED, TCI_UNLIMITED };
+    return read_limits(reader, name, value, field);
+}
+
+int tci_read_inspect(struct tci_reader *reader, const char *name, const struct tci_node *value,
+                     void *field)
+{
+    static const char *const words[] = { "names", "strict", NULL };
+    size_t index;
+    if (tci_read_word(reader, name, value, words, &index) < 0)
+        return -1;
+    *(bool *)field = index == 1;
+    return 0;
 }

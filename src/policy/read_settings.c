@@ -68,6 +68,8 @@ bool tci_read_setting(struct tci_reader *reader, const struct tci_entry *entry, 
     read = readers[key].read;
     if (key == TCI_KEY_NETWORK && where == TCI_IN_GRANT)
         read = tci_read_grant_network;
+    if (key == TCI_KEY_NETWORK_LIMITS && where == TCI_IN_GRANT)
+        read = tci_read_grant_network_limits;
     *ret_status = read(reader, tci_key_name((enum tci_key)key), entry->value,
                        (char *)out + readers[key].offset);
     out->present |= tci_key_bit(key);

@@ -81,7 +81,8 @@ tci_read_function tci_read_text, tci_read_boolean, tci_read_duration, tci_read_s
     tci_read_backend, tci_read_record, tci_read_capabilities, tci_read_environment,
     tci_read_strings;
 /* read_network.c */
-tci_read_function tci_read_network, tci_read_grant_network, tci_read_hosts;
+tci_read_function tci_read_network, tci_read_grant_network, tci_read_hosts, tci_read_network_limits,
+    tci_read_grant_network_limits, tci_read_inspect;
 /* read_filesystem.c */
 tci_read_function tci_read_filesystem, tci_read_paths, tci_read_path, tci_read_mounts;
 /* read_command.c */
@@ -104,6 +105,12 @@ bool tci_read_setting(struct tci_reader *reader, const struct tci_entry *entry, 
 
 /* effective.c: checks of [defaults] across keys. */
 int tci_check_defaults(struct tci_reader *reader, const struct tci_settings *defaults);
+/* effective.c: what a tool without limits of its own may do with the network. */
+struct tci_network_limits tci_network_limits_default(void);
+/* effective.c: the network has no gate that could keep limits or look at names. Adds a finding for
+ * the first of these keys that `given` has nevertheless; returns -1 then. */
+int tci_check_gate_keys(struct tci_reader *reader, const struct tci_settings *given,
+                        enum tci_network_mode mode);
 /* effective.c: a container's built-in settings: closed. */
 struct tci_container tci_container_default(void);
 /* effective.c: what a tool has in the end: its own values, then the defaults', then built-in. */

@@ -116,6 +116,34 @@ static void write_hosts(struct tci_json *out, const char *name, const void *fiel
     write_network(out, name, field);
 }
 
+/* What a grant does not speak of is not written, and neither is what no tool has unless it says so. */
+static void write_network_limits(struct tci_json *out, const char *name, const void *field)
+{
+    const struct tci_network_limits *limits = field;
+    const struct {
+        const char *name;
+        uint64_t value;
+    } sizes[] = {
+        { "bytes_in", limits->bytes_in },
+        { "bytes_out", limits->bytes_out },
+        { "rate", limits->rate },
+    };
+    tci_json_object_begin(out, name);
+    if (!limits->connections)
+        tci_json_string(out, "connections", unlimited);
+    else if (limits->connections != TCI_UNLIMITED)
+        tci_json_unsigned(out, "connections", limits->connections);
+    for (size_t i = 0; i < tci_array_size(sizes); i++)
+        if (sizes[i].value && sizes[i].value != TCI_UNLIMITED)
+            write_size(out, sizes[i].name, &sizes[i].value);
+    tci_json_object_end(out);
+}
+
+static void write_inspect(struct tci_json *out, const char *name, const void *field)
+{
+    tci_json_string(out, name, *(const bool *)field ? "strict" : "names");
+}
+
 static void write_path_rule(struct tci_json *out, const struct tci_path_rule *rule)
 {
     const char *host = rule->host ? rule->host : rule->cage;
@@ -282,6 +310,9 @@ bool tci_value_is_set(const struct tci_settings *s, enum tci_key key)
     switch (key) {
     case TCI_KEY_DESCRIPTION:
         return s->description != NULL;
+    case TCI_KEY_NETWORK_LIMITS:
+    case TCI_KEY_INSPECT:
+        return tci_network_has_gate(&s->network);
     case TCI_KEY_ROOTFS:
         return s->rootfs != NULL;
     case TCI_KEY_IMAGE:

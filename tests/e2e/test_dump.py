@@ -63,6 +63,10 @@ class Generator:
     def network(self):
         return self.random.choice(["none", "public", "bridge", "host", [], [self.rule() for _ in range(5)]])
 
+    def network_limits(self):
+        table = {"connections": self.count(), "bytes_in": self.size(), "bytes_out": self.size(), "rate": self.size()}
+        return {key: table[key] for key in self.some(table, 4)}
+
     def path(self, number):
         stem = self.random.choice(["data", "caf\u00e9", "with space", "x.y", "-dash", "~", "${VAR}", "a'b\"c", "\u65e5\u672c"])
         return self.random.choice(["/{}/{}", "{}/{}", "./{}/./{}", "/gone/../{}/{}/"]).format(stem, number)
@@ -139,6 +143,7 @@ class Generator:
             "env": {name: self.text() for name in self.some(("A", "_b2", "LONG_NAME", "lower"))},
             "env_pass": self.some(("LANG", "TERM")), "outputs": self.outputs(),
             "record": self.random.choice([True, False, "hash-only"]), "warm": self.random.randint(0, 5),
+            "network_limits": self.network_limits(), "inspect": self.random.choice(["names", "strict"]),
         }
         if self.maybe(0.3):
             for key in ("network", "filesystem", "commands"):
@@ -159,12 +164,30 @@ class Generator:
         keys = self.some(made, len(made))
         return {key: made[key] for key in keys}
 
+    @staticmethod
+    def drop_limits_of_host_network(policy):
+        """Nothing can limit the host's network."""
+        def drop(table, inherited):
+            network = table.get("network", inherited)
+            if network == "host":
+                for key in ("network_limits", "inspect"):
+                    table.pop(key, None)
+            return network
+
+        default = drop(policy.get("defaults", {}), "none")
+        networks = {name: drop(table, default) for name, table in policy.get("tool", {}).items()}
+        for agent in policy.get("agent", {}).values():
+            for grant in agent.get("grants", []):
+                if isinstance(grant, dict) and networks.get(grant["tool"]) == "host":
+                    drop(grant, "host")
+
     def grant(self, tool):
         if self.maybe(0.3):
             return tool
         made = {"network": self.random.choice([False, self.network()]), "filesystem": self.filesystem(mapped=False),
                 "timeout": self.duration(), "memory": self.size(), "cpu": 0.5, "pids": self.count(), "output": self.size(),
-                "max_calls": self.random.choice([0, 1, 1000]),
+                "max_calls": self.random.choice([0, 1, 1000]), "network_limits": self.network_limits(),
+                "inspect": self.random.choice(["names", "strict"]),
                 "expires": self.random.choice(["2027-01-01", "2026-12-31T23:59:60Z", "2027-06-01T12:00:00+02:30"])}
         return {"tool": tool} | {key: made[key] for key in self.some(made, 5)}
 
@@ -188,6 +211,7 @@ class Generator:
             if self.maybe(0.1):
                 del agents[name]["grants"]
         policy |= ({"tool": tools} if tools else {}) | ({"agent": agents} if agents else {})
+        self.drop_limits_of_host_network(policy)
         return policy or {"version": 1}
 
     # ---- as TOML, in varying spellings

@@ -71,12 +71,17 @@ def canonical(value):
     return json.dumps(value, ensure_ascii=False, sort_keys=True, separators=(",", ":")).encode("utf-8")
 
 
+def plain(numbers):
+    """Python writes 0.0 for what RFC 8785 writes as 0."""
+    return {key: int(value) if isinstance(value, float) and value.is_integer() else value
+            for key, value in numbers.items()}
+
+
 def test_hash_can_be_checked_by_others(results):
     for result in results:
         rest = {key: value for key, value in result.items() if key not in ("hash", "state_hash")}
-        # Python writes 0.0 for what RFC 8785 writes as 0.
-        rest["usage"] = {key: int(value) if isinstance(value, float) and value.is_integer() else value
-                         for key, value in rest["usage"].items()}
+        rest["usage"] = plain(rest["usage"])
+        rest["connections"] = [plain(connection) for connection in rest["connections"]]
         assert hashlib.sha256(canonical(rest)).hexdigest() == result["hash"]
 
 
@@ -102,6 +107,13 @@ SPOIL = {
     "a file with a short hash": lambda r: r["files"][0].update(sha256="00"),
     "a file with more": lambda r: r["files"][0].update(mode=420),
     "a denial without a kind": lambda r: r["denials"][0].pop("kind"),
+    "a denial that never happened": lambda r: r["denials"][0].update(count=0),
+    "a connection to no port": lambda r: r["connections"][0].update(port=0),
+    "a connection over another protocol": lambda r: r["connections"][0].update(protocol="udp"),
+    "a connection to an address with a name": lambda r: r["connections"][0].update(address="api.example.com"),
+    "a connection without its bytes": lambda r: r["connections"][0].pop("bytes_in"),
+    "a connection with an empty error": lambda r: r["connections"][0].update(error=""),
+    "an unknown number of connections": lambda r: r.update(network_unlisted=None),
     "no memory at all": lambda r: r["usage"].update(memory_peak_bytes=0),
     "a hash in capitals": lambda r: r.update(hash=r["hash"].upper().replace("0", "A")),
 }

@@ -17,9 +17,12 @@
 
 extern char **environ;
 
-atomic_int double_plans, double_plans_made, double_runs;
+atomic_int double_plans, double_plans_made, double_runs, double_misused;
 struct tci_settings double_settings;
 tci_clauses double_clauses;
+const struct tci_gate_record *double_records;
+size_t double_record_count;
+uint64_t double_dropped;
 static pthread_mutex_t last_plan = PTHREAD_MUTEX_INITIALIZER;
 
 struct tc_plan {
@@ -29,8 +32,11 @@ struct tc_plan {
 struct tc_run {
     pid_t pid; /* 0: played */
     int fd;
-    bool leaks, fails, ended;
+    bool leaks, fails, ended, waits, in_step;
     struct tc_outcome outcome;
+    void (*on_network)(void *data, const struct tci_gate_record *record);
+    void *network_data;
+    size_t told; /* of the records */
     char id[TCI_SANDBOX_ID_MAX];
 };
 
@@ -76,6 +82,7 @@ static bool play(const char *const *argv, struct tc_run *run)
         { "double:errno", { .end = TCI_END_NOT_STARTED } },
         { "double:broken", { .end = TCI_END_BROKEN } },
         { "double:fails", { .end = TCI_END_BROKEN } },
+        { "double:waits", { .end = TCI_END_SIGNALED, .status = SIGKILL } },
     };
     for (size_t i = 0; i < sizeof plays / sizeof *plays; i++) {
         if (strcmp(argv[0], plays[i].name) != 0)
@@ -85,6 +92,7 @@ static bool play(const char *const *argv, struct tc_run *run)
         if (argv[1])
             run->outcome.status = atoi(argv[1]);
         run->fails = strcmp(argv[0], "double:fails") == 0;
+        run->waits = strcmp(argv[0], "double:waits") == 0;
         run->fd = eventfd(1, EFD_CLOEXEC);
         return true;
     }
@@ -134,6 +142,8 @@ static int start(struct tc_plan *made, const struct tc_io *io, struct tc_run **r
         return tci_error_no_memory(reterr);
     run->fd = -1;
     run->leaks = strncmp(io->argv[0], "leak:", 5) == 0;
+    run->on_network = io->on_network;
+    run->network_data = io->network_data;
     (void)snprintf(run->id, sizeof run->id, "double-%p", (void *)run);
     if (!play(io->argv, run)) {
         problem = spawn(io, run);
@@ -159,13 +169,27 @@ static int run_fd(const struct tc_run *run)
 
 static void kill_run(struct tc_run *run)
 {
+    double_misused += run->in_step;
+    run->waits = false;
     if (run->pid)
         (void)kill(-run->pid, SIGKILL);
+}
+
+static void tell(struct tc_run *run)
+{
+    run->in_step = true;
+    for (; run->told < double_record_count; run->told++)
+        if (run->on_network)
+            run->on_network(run->network_data, &double_records[run->told]);
+    run->in_step = false;
 }
 
 static int step(struct tc_run *run, struct tc_outcome *ret, struct tc_error *reterr)
 {
     siginfo_t info = { .si_pid = 0 };
+    tell(run);
+    if (run->waits)
+        return 0;
     if (run->fails)
         return tci_error_set(reterr, TC_ERROR_IO, "the double cannot look");
     if (run->outcome.end == TCI_END_BROKEN && run->outcome.finished)
@@ -190,8 +214,10 @@ static int step(struct tc_run *run, struct tc_outcome *ret, struct tc_error *ret
     return 0;
 }
 
+/* What a gate closes when it goes is told, too, if nobody looked before. */
 static void destroy(struct tc_run *run)
 {
+    tell(run);
     kill_run(run);
     if (run->pid && !run->ended)
         (void)waitpid(run->pid, NULL, 0);
@@ -223,6 +249,15 @@ static int run_pid(const struct tc_run *run)
     return run->pid;
 }
 
+static const struct tci_gate_record *network(const struct tc_run *run, size_t *ret_count,
+                                             uint64_t *ret_dropped)
+{
+    (void)run;
+    *ret_count = double_record_count;
+    *ret_dropped = double_dropped;
+    return double_records;
+}
+
 static const struct tc_backend backend = {
     .abi = TC_BACKEND_ABI,
     .kind = TCI_BACKEND_JAIL,
@@ -239,6 +274,7 @@ static const struct tc_backend backend = {
     .sandbox_id = sandbox_id,
     .open_directory = open_directory,
     .pid = run_pid,
+    .network = network,
 };
 
 const struct tc_backend *double_for(enum tci_backend_kind kind)

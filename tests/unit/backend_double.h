@@ -17,6 +17,14 @@ extern atomic_int double_plans, double_plans_made, double_runs;
 extern struct tci_settings double_settings;
 extern tci_clauses double_clauses;
 
+/* How often a run was killed in the middle of its step: never, by a caller that keeps the contract. */
+extern atomic_int double_misused;
+
+/* What the gate of every run has on record, and how many records it dropped. */
+extern const struct tci_gate_record *double_records;
+extern size_t double_record_count;
+extern uint64_t double_dropped;
+
 /*
  * A program is started with posix_spawn, unless its name begins with "double:", which plays what a
  * kernel might say, without a process:
@@ -24,7 +32,8 @@ extern tci_clauses double_clauses;
  *   double:pids N     it exits after a refused fork
  *   double:errno N    it cannot be started
  *   double:broken     the cage breaks     double:fails   step itself fails
- *   double:refused    start fails
+ *   double:refused    start fails     double:waits   it goes on until it is killed
+ * The first step tells the records.
  * "leak:sh" is a shell whose children are left alone when it ends.
  */
 

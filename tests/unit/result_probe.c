@@ -16,6 +16,13 @@ static const struct tc_file files[] = {
       "application/vnd.sqlite3", NULL },
 };
 
+static const struct tc_connection connections[] = {
+    { "api.example.com", "2001:db8::7", 443, "tcp", "*.example.com:443", "no server name in TLS",
+      NULL, 123456, 789, 1500, 2000000 },
+    { NULL, "192.0.2.1", 65535, "tcp", NULL, NULL, "Connection refused", 0, 0, 0, 17 },
+    { "gone.example", NULL, 0, "dns", "gone.example:*", NULL, "no such name", 0, 0, 1000, 1 },
+};
+
 static void end_with(struct tc_result *result, enum tc_verdict verdict)
 {
     if (verdict == TC_VERDICT_OK)
@@ -43,12 +50,16 @@ static int fill(struct tci_result *result)
     public->layers = "userns mountns landlock:7 cgroup:v2";
     public->files = files;
     public->file_count = tci_array_size(files);
+    public->connections = connections;
+    public->connection_count = tci_array_size(connections);
+    public->network_unlisted = 12;
     public->usage = (struct tc_usage){ 12345, 678, 1048576, 3, 4096 };
     result->output_room = 20;
     if (tci_result_keep(result, TC_STREAM_STDERR, binary, sizeof binary) < 0 ||
         tci_result_keep(result, TC_STREAM_STDOUT, printed, sizeof printed - 1) < 0 ||
         tci_result_keep(result, TC_STREAM_STDOUT, printed, sizeof printed - 1) < 0 ||
-        tci_result_deny(result, "read", "/etc/shadow\n\xff", "filesystem.readable") < 0)
+        tci_result_deny(result, "read", "/etc/shadow\n\xff", "filesystem.readable") < 0 ||
+        tci_result_deny_times(result, "network", "evil.example", "network: no rule", 3) < 0)
         return -1;
     return 0;
 }

@@ -4,16 +4,15 @@
  * its second, and so on until none fails: every time there must be an error and no crash, and
  * afterwards not one allocation more than before.
  *
- * malloc and its kin are defined here, so that those of jansson, libyaml and the C library fail too.
  * The arena is compiled into this program with one malloc for each piece of memory, so that every
  * single one can fail; the linker then takes no arena from the library.
  */
 #define TCI_ARENA_EXACT
 #include "base/arena.c"
 
+#include "alloc_support.h"
 #include "support.h"
 
-#include <errno.h>
 #include <jansson.h>
 #include <unistd.h>
 #include "json/canonical.h"
@@ -21,70 +20,6 @@
 #include "policy/explain.h"
 #include "policy/lint.h"
 #include "policy/report.h"
-
-#if defined(__has_feature)
-#if __has_feature(address_sanitizer)
-#define SANITIZED 1
-#endif
-#endif
-#if defined(__SANITIZE_ADDRESS__) || !defined(__GLIBC__)
-#define SANITIZED 1
-#endif
-
-/* ---- allocations ------------------------------------------------------------------------------ */
-
-static long live;       /* allocated and not freed */
-static long made;       /* in this round */
-static long fail_at;    /* this one of the round fails; 0: none */
-static long failed;     /* in this round */
-static bool failing_on; /* once failed, all fail: memory seldom comes back at once */
-
-#ifndef SANITIZED
-void *__libc_malloc(size_t size);
-void *__libc_calloc(size_t count, size_t size);
-void *__libc_realloc(void *old, size_t size);
-void __libc_free(void *p);
-
-static bool may_allocate(void)
-{
-    made++;
-    if (fail_at && (made == fail_at || (failing_on && made > fail_at))) {
-        failed++;
-        errno = ENOMEM;
-        return false;
-    }
-    return true;
-}
-
-static void *counted(void *p)
-{
-    live += p != NULL;
-    return p;
-}
-
-TC_EXPORT void *malloc(size_t size)
-{
-    return may_allocate() ? counted(__libc_malloc(size)) : NULL;
-}
-
-TC_EXPORT void *calloc(size_t count, size_t size)
-{
-    return may_allocate() ? counted(__libc_calloc(count, size)) : NULL;
-}
-
-TC_EXPORT void *realloc(void *old, size_t size)
-{
-    if (!may_allocate())
-        return NULL;
-    return old ? __libc_realloc(old, size) : counted(__libc_malloc(size));
-}
-
-TC_EXPORT void free(void *p)
-{
-    live -= p != NULL;
-    __libc_free(p);
-}
-#endif
 
 /* ---- scenarios -------------------------------------------------------------------------------- */
 
@@ -292,20 +227,20 @@ typedef int scenario(struct tc_error *error);
 static void run_rounds(scenario *run, bool keep_failing, bool harmless)
 {
     struct tc_error error = { 0 };
-    long rounds = 0, baseline;
+    long rounds = 0, baseline, failed;
     if (run(&error) < 0) /* also a warm-up: some libraries allocate once and for all */
         fail_msg("%u:%u: %s", error.line, error.column, error.message);
-    failing_on = keep_failing;
+    allocations.failing_on = keep_failing;
     do {
         int r;
         error = (struct tc_error){ 0 };
-        baseline = live;
-        made = failed = 0;
-        fail_at = ++rounds;
+        baseline = allocations.live;
+        begin_round(++rounds);
         r = run(&error);
-        fail_at = 0;
-        if (live != baseline)
-            fail_msg("allocation %ld failed: %ld left behind", rounds, live - baseline);
+        failed = allocations.failed;
+        begin_round(0);
+        if (allocations.live != baseline)
+            fail_msg("allocation %ld failed: %ld left behind", rounds, allocations.live - baseline);
         if (failed && r == 0 && !harmless)
             fail_msg("allocation %ld failed, and nobody noticed", rounds);
         if (failed && r < 0 && (error.code == TC_ERROR_NONE || !error.message[0]))
@@ -326,19 +261,19 @@ static void check_scenario(scenario *run, bool harmless)
 
 static void test_allocations_of_the_libraries_are_counted_too(void **state)
 {
-    long before = live;
+    long before = allocations.live;
     json_t *value = json_loads("[\"text\"]", 0, NULL);
     (void)state;
     assert_non_null(value);
-    assert_true(live >= before + 3);
+    assert_true(allocations.live >= before + 3);
     json_decref(value);
-    assert_int_equal(live, before);
-    fail_at = made + 1;
-    failing_on = true;
+    assert_int_equal(allocations.live, before);
+    allocations.failing_on = true;
+    begin_round(1);
     value = json_loads("[\"text\"]", 0, NULL);
-    fail_at = 0;
+    begin_round(0);
     assert_null(value);
-    assert_int_equal(live, before);
+    assert_int_equal(allocations.live, before);
 }
 
 static void test_toml_policy_without_memory(void **state)

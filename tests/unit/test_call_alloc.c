@@ -7,68 +7,11 @@
 #define TCI_ARENA_EXACT
 #include "base/arena.c"
 
+#include "alloc_support.h"
 #include "call_support.h"
 
-#include <errno.h>
 #include <fcntl.h>
 #include <unistd.h>
-
-#if defined(__has_feature)
-#if __has_feature(address_sanitizer)
-#define SANITIZED 1
-#endif
-#endif
-#if defined(__SANITIZE_ADDRESS__) || !defined(__GLIBC__)
-#define SANITIZED 1
-#endif
-
-static long live, made, fail_at, failed;
-
-#ifndef SANITIZED
-void *__libc_malloc(size_t size);
-void *__libc_calloc(size_t count, size_t size);
-void *__libc_realloc(void *old, size_t size);
-void __libc_free(void *p);
-
-static bool may_allocate(void)
-{
-    if (fail_at && ++made == fail_at) {
-        failed++;
-        errno = ENOMEM;
-        return false;
-    }
-    return true;
-}
-
-static void *counted(void *p)
-{
-    live += p != NULL;
-    return p;
-}
-
-TC_EXPORT void *malloc(size_t size)
-{
-    return may_allocate() ? counted(__libc_malloc(size)) : NULL;
-}
-
-TC_EXPORT void *calloc(size_t count, size_t size)
-{
-    return may_allocate() ? counted(__libc_calloc(count, size)) : NULL;
-}
-
-TC_EXPORT void *realloc(void *old, size_t size)
-{
-    if (!may_allocate())
-        return NULL;
-    return old ? __libc_realloc(old, size) : counted(__libc_malloc(size));
-}
-
-TC_EXPORT void free(void *p)
-{
-    live -= p != NULL;
-    __libc_free(p);
-}
-#endif
 
 static const char policy_text[] =
     "version = 1\n[tool.t]\ncommand = [\"double:exit\", \"{code}\", \"{more...}\"]\n"
@@ -149,25 +92,42 @@ static int with_input(struct tc_error *error)
     return r;
 }
 
+/* A call whose gate has something to tell. */
+static int with_network(struct tc_error *error)
+{
+    static const struct tci_gate_record records[] = {
+        { .event = TCI_GATE_CLOSED, .protocol = "tcp", .host = "a.example", .port = 1 },
+        { .event = TCI_GATE_REFUSED, .protocol = "dns", .host = "b.example", .count = 1 },
+    };
+    int r;
+    double_records = records;
+    double_record_count = tci_array_size(records);
+    r = make_call(&(struct tc_request){ .tool = "real", .argv = ARGV("double:exit", "1") },
+                  TC_VERDICT_FAILED, error);
+    double_records = NULL;
+    double_record_count = 0;
+    return r;
+}
+
 typedef int scenario(struct tc_error *error);
 
 static void check(scenario *run)
 {
     struct tc_error error = { 0 };
-    long rounds = 0, before;
+    long rounds = 0, before, failed;
     int descriptors, r;
     if (run(&error) < 0) /* also a warm-up: some libraries allocate once and for all */
         fail_msg("%s", error.message);
     descriptors = count_descriptors();
     do {
         error = (struct tc_error){ 0 };
-        before = live;
-        made = failed = 0;
-        fail_at = ++rounds;
+        before = allocations.live;
+        begin_round(++rounds);
         r = run(&error);
-        fail_at = 0;
-        if (live != before)
-            fail_msg("allocation %ld failed: %ld left behind", rounds, live - before);
+        failed = allocations.failed;
+        begin_round(0);
+        if (allocations.live != before)
+            fail_msg("allocation %ld failed: %ld left behind", rounds, allocations.live - before);
         if (failed && (r == 0 || error.code != TC_ERROR_NO_MEMORY))
             fail_msg("allocation %ld failed: %d, %s", rounds, r, error.message);
         if (!failed && r < 0)
@@ -199,6 +159,12 @@ static void test_input_without_memory(void **state)
     check(with_input);
 }
 
+static void test_connections_without_memory(void **state)
+{
+    (void)state;
+    check(with_network);
+}
+
 static void test_builtin_policy_without_memory(void **state)
 {
     (void)state;
@@ -225,6 +191,7 @@ int main(void)
         cmocka_unit_test(test_call_by_arguments_without_memory),
         cmocka_unit_test(test_refusals_without_memory),
         cmocka_unit_test(test_input_without_memory),
+        cmocka_unit_test(test_connections_without_memory),
         cmocka_unit_test(test_builtin_policy_without_memory),
     };
 #ifdef SANITIZED

@@ -27,6 +27,7 @@
 #include "backend/probe_exec.h"
 #include "backend/probe_record.h"
 #include "backend/ready.h"
+#include "support.h"
 
 /* ---- helpers ------------------------------------------------------------------------------ */
 
@@ -788,6 +789,60 @@ static void test_process_without_control_groups_keeps_limits_of_lone_tools(void 
     assert_non_null(strstr(why, "landlock"));
 }
 
+/* A listener for each port needs nothing of nftables; one for all ports does. */
+static void test_names_without_redirect_are_kept_for_few_ports(void **state)
+{
+    static const char *const backends[] = { "jail", "oci", "gvisor" };
+    static struct tci_host_report report;
+    char why[256], remedy[256];
+    (void)state;
+    fill(&report, TCI_FEATURE_YES);
+    report.features[TCI_FEATURE_GATE_REDIRECT].state = TCI_FEATURE_NO;
+    report.features[TCI_FEATURE_RUNC].state = TCI_FEATURE_NO; /* then by another runtime */
+    for (size_t i = 0; i < tci_array_size(backends); i++) {
+        assert_false(tci_backend_can_for(&report, backends[i], TCI_CLAUSE_NETWORK_NAMES,
+                                         ~(unsigned)TCI_FACT_FEW_PORTS, why, sizeof why, remedy,
+                                         sizeof remedy));
+        assert_non_null(strstr(why, "32 ports"));
+        assert_non_null(strstr(remedy, "gate_redirect"));
+        assert_true(tci_backend_can_for(&report, backends[i], TCI_CLAUSE_NETWORK_NAMES,
+                                        TCI_FACT_FEW_PORTS, why, sizeof why, remedy,
+                                        sizeof remedy));
+        assert_string_equal(why, "");
+        assert_false(tci_backend_can_for(&report, backends[i], TCI_CLAUSE_NETWORK_PUBLIC, ~0U, why,
+                                         sizeof why, remedy, sizeof remedy));
+        assert_non_null(strstr(why, "gate_redirect"));
+    }
+    report.features[TCI_FEATURE_GATE_LOCAL_ROUTE].state = TCI_FEATURE_NO;
+    for (size_t i = 0; i < tci_array_size(backends); i++)
+        assert_false(tci_backend_can_for(&report, backends[i], TCI_CLAUSE_NETWORK_NAMES, ~0U, why,
+                                         sizeof why, remedy, sizeof remedy));
+}
+
+static unsigned facts_of_network(const char *network)
+{
+    char text[1000];
+    unsigned facts;
+    struct tc_policy *policy;
+    (void)snprintf(text, sizeof text, "[tool.t]\nnetwork = %s\n", network);
+    policy = load_text(text);
+    facts = tci_settings_facts(&policy->tools[0].settings);
+    tc_policy_free(policy);
+    return facts;
+}
+
+static void test_few_ports_are_counted_over_all_rules(void **state)
+{
+    (void)state;
+    assert_true(facts_of_network("\"none\"") & TCI_FACT_FEW_PORTS);
+    assert_true(facts_of_network("[\"a.example:443\", \"deny:*.b.example:*\"]") &
+                TCI_FACT_FEW_PORTS);
+    assert_true(facts_of_network("[\"a.example:1-32\", \"b.example:8-20\"]") & TCI_FACT_FEW_PORTS);
+    assert_false(facts_of_network("[\"a.example:1-32\", \"b.example:33\"]") & TCI_FACT_FEW_PORTS);
+    assert_false(facts_of_network("[\"a.example:*\"]") & TCI_FACT_FEW_PORTS);
+    assert_false(facts_of_network("\"public\"") & TCI_FACT_FEW_PORTS);
+}
+
 static void test_process_never_promises_network_names(void **state)
 {
     static struct tci_host_report report;
@@ -889,6 +944,8 @@ int main(void)
         cmocka_unit_test(test_host_with_everything_keeps_all_but_what_cannot_be),
         cmocka_unit_test(test_disk_is_kept_only_where_nothing_is_writable),
         cmocka_unit_test(test_process_without_control_groups_keeps_limits_of_lone_tools),
+        cmocka_unit_test(test_names_without_redirect_are_kept_for_few_ports),
+        cmocka_unit_test(test_few_ports_are_counted_over_all_rules),
         cmocka_unit_test(test_process_never_promises_network_names),
         cmocka_unit_test(test_uncertain_feature_is_not_relied_on),
         cmocka_unit_test(test_jail_counts_processes_with_either_means),

@@ -1176,6 +1176,7 @@ static void test_private_addresses_and_local_names(void **state)
         { "network = ['192.168.0.0/16:80']", 1 },
         { "network = ['172.16.0.0/12:80']", 1 },
         { "network = ['127.0.0.1:8080']", 1 },
+        { "network = ['allowlist:127.0.0.1:5432']", 1 },
         { "network = ['[::1]:8080']", 1 },
         { "network = ['[fd00::1]:8080']", 1 },
         { "network = ['0.0.0.0:8080']", 1 },
@@ -1229,6 +1230,61 @@ static void test_metadata_service_is_not_reported_as_private_too(void **state)
     };
     (void)state;
     CHECK(rows, PRIVATE_RANGE);
+}
+
+static void test_addresses_of_the_gate(void **state)
+{
+    static const struct row rows[] = {
+        { "network = ['198.18.0.1:80']", 1 },
+        { "network = ['198.19.255.255:80']", 1 },
+        { "network = ['198.18.0.0/15:80', '[2001:2::]/48:443']", 2 },
+        { "network = ['[2001:2:0:1::7]:443']", 1 },
+        { "network = ['198.20.0.1:80', '[2001:2:1::]/48:80']", 0 },
+        { "network = ['198.16.0.0/13:80']", 0 }, /* more than the gate's: not meant for it */
+        { "network = ['a.example.com:80', 'deny:198.18.0.1:80']", 0 },
+    };
+    (void)state;
+    CHECK(rows, GATE_RANGE);
+    check_message("[tool.t]\nnetwork = ['198.18.0.1:80']\n", TCI_FINDING_GATE_RANGE, "never dials",
+                  "name");
+    check_rows((struct row[]){ { "network = ['198.18.0.1:80']", 0 } }, 1,
+               TCI_FINDING_PRIVATE_RANGE);
+}
+
+static void test_limits_of_a_network_that_is_not_there(void **state)
+{
+    static const struct row rows[] = {
+        { "network_limits = { connections = 5 }", 1 },
+        { "network = 'none'\nnetwork_limits = { rate = '1MB' }\ninspect = 'strict'", 2 },
+        { "network = []\ninspect = 'names'", 1 },
+        { "network = ['a.example.com:443']\ninspect = 'strict'\nnetwork_limits = {}", 0 },
+        { "network = 'public'\ninspect = 'strict'\nnetwork_limits = {}", 0 },
+        { "capabilities = ['net_http']\nallowed_hosts = ['a.example.com']\ninspect = 'strict'", 0 },
+        { "capabilities = []\nallowed_hosts = ['a.example.com']\ninspect = 'strict'", 1 },
+    };
+    static const struct row policies[] = {
+        { "[defaults]\ninspect = 'strict'\nnetwork_limits = { rate = '1MB' }\n[tool.t]\n", 0 },
+    };
+    (void)state;
+    CHECK(rows, NO_GATE);
+    CHECK_POLICIES(policies, NO_GATE);
+}
+
+static void test_limits_of_the_network_that_a_tool_drops(void **state)
+{
+    static const struct row policies[] = {
+        { "[defaults]\nnetwork_limits = { bytes_out = '1MB', rate = '1kB' }\n"
+          "[tool.t]\nnetwork = ['a.example.com:443']\nnetwork_limits = { bytes_in = '1MB' }\n",
+          2 },
+        { "[defaults]\nnetwork_limits = { bytes_out = '1MB', connections = 5 }\n"
+          "[tool.t]\nnetwork_limits = { bytes_out = '2MB' }\n[tool.u]\n",
+          0 },
+        { "[defaults]\nnetwork_limits = { bytes_out = '1MB' }\ninspect = 'strict'\n"
+          "[tool.t]\nnetwork = 'host'\n[tool.u]\nnetwork = 'public'\n",
+          2 },
+    };
+    (void)state;
+    CHECK_POLICIES(policies, DROPPED_DEFAULT);
 }
 
 static void test_rules_that_have_no_effect(void **state)
@@ -1295,6 +1351,8 @@ static void test_unlimited_is_an_error(void **state)
         { "outputs = { globs = ['/w/*'], max_file = 'unlimited' }", 1 },
         { "outputs = { globs = ['/w/*'], max_files = 'unlimited' }", 1 },
         { "outputs = ['/w/*']", 0 },
+        { "network_limits = { connections = 'unlimited' }", 1 },
+        { "network_limits = { bytes_in = 'unlimited', rate = 'unlimited' }", 0 },
         { "memory = '1GB'", 0 },
     };
     (void)state;
@@ -1329,6 +1387,10 @@ static void test_absurd_limits(void **state)
         { "warm = 1001", 1 },
         { "outputs = { globs = ['/w/*'], max_file = '2TB' }", 1 },
         { "outputs = { globs = ['/w/*'], max_files = 2000000 }", 1 },
+        { "network_limits = { connections = 10000, bytes_in = '1kB', rate = '100GB' }", 0 },
+        { "network_limits = { connections = 10001 }", 1 },
+        { "network_limits = { bytes_in = '999B', bytes_out = '11TB', rate = '100B' }", 3 },
+        { "network_limits = { connections = 'unlimited' }", 0 },
         { "memory = 'unlimited'", 0 }, /* a finding of its own */
     };
     (void)state;
@@ -2193,6 +2255,13 @@ static void test_grant_with_a_limit_above_the_tools(void **state)
     check_grant("memory = 'unlimited'", "memory = '1TB'", 0);
     check_grant("", "memory = 'unlimited'", 1);
     check_grant("cpu_time = '1s'", "cpu_time = '2s', pids = 65, files = 1000", 3);
+    check_grant("network_limits = { rate = '1MB' }",
+                "network_limits = { rate = '2MB', bytes_in = '1GB', connections = 257 }", 2);
+    check_grant("network_limits = { rate = '1MB' }", "network_limits = { rate = '1MB' }", 0);
+    check_grant("network_limits = { rate = '1MB' }", "network_limits = { rate = 'unlimited' }", 1);
+    check_grant("network_limits = { rate = '1MB' }", "network_limits = {}", 0);
+    check_grant("inspect = 'strict'", "inspect = 'names'", 1);
+    check_grant("inspect = 'names'", "inspect = 'strict'", 0);
 }
 
 static void test_grant_with_network_that_the_tool_does_not_have(void **state)
@@ -2525,6 +2594,9 @@ int main(void)
         cmocka_unit_test(test_private_addresses_and_local_names),
         cmocka_unit_test(test_metadata_services),
         cmocka_unit_test(test_metadata_service_is_not_reported_as_private_too),
+        cmocka_unit_test(test_addresses_of_the_gate),
+        cmocka_unit_test(test_limits_of_a_network_that_is_not_there),
+        cmocka_unit_test(test_limits_of_the_network_that_a_tool_drops),
         cmocka_unit_test(test_rules_that_have_no_effect),
         cmocka_unit_test(test_denials_of_what_is_not_allowed_have_no_effect),
         cmocka_unit_test(test_deny_is_named_rather_than_a_wider_allow),

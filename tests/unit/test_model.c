@@ -161,6 +161,15 @@ static const struct {
       "[\"deny:10.0.0.0/8:*\", \"[2001:db8::1]:22\"]" },
     { "network", "[\"a.example:443\", \"allowlist:A.example:443\"]", "[\"a.example:443\"]" },
     { "allow_host_network", "true", NULL },
+    { "network_limits", "{}", "{ connections = 256 }" },
+    { "network_limits", "{ connections = 1 }", NULL },
+    { "network_limits",
+      "{ rate = \"1.5kB\", bytes_out = \"10 MB\", bytes_in = \"1GiB\", connections = 100 }",
+      "{ connections = 100, bytes_in = \"1GiB\", bytes_out = \"10MB\", rate = \"1500B\" }" },
+    { "network_limits", "{ connections = \"unlimited\", bytes_in = \"unlimited\" }",
+      "{ connections = \"unlimited\" }" },
+    { "inspect", "\"names\"", NULL },
+    { "inspect", "\"strict\"", NULL },
     { "filesystem", "\"none\"", "{ scratch = \"64MB\" }" },
     { "filesystem", "{}", "{ scratch = \"64MB\" }" },
     { "filesystem", "{ scratch = \"0B\" }", NULL },
@@ -247,7 +256,7 @@ static const struct {
     { "warm", "3", NULL },
 };
 
-static void check_good(size_t i, const char *text, enum tci_source source, unsigned line)
+static void check_good(size_t i, const char *text, enum tci_origin source, unsigned line)
 {
     enum tci_key key = key_of(good[i].key);
     struct tc_policy *policy = load_text(text);
@@ -336,6 +345,18 @@ static const struct {
     { "network", "[\"a.example:443\\u0000\"]", "TC-P020", 1 },
     { "network", "[\"\"]", "TC-P020", 1 },
     { "allow_host_network", "\"yes\"", "TC-P012", 0 },
+    { "network_limits", "100", "TC-P012", 0 },
+    { "network_limits", "\"unlimited\"", "TC-P012", 0 },
+    { "network_limits", "{ connections = 0 }", "TC-P015", 16 },
+    { "network_limits", "{ connections = -1 }", "TC-P015", 16 },
+    { "network_limits", "{ connections = \"100\" }", "TC-P012", 16 },
+    { "network_limits", "{ bytes_in = 100 }", "TC-P014", 13 },
+    { "network_limits", "{ bytes_out = \"0B\" }", "TC-P015", 14 },
+    { "network_limits", "{ rate = \"5MB/s\" }", "TC-P014", 9 },
+    { "network_limits", "{ byte_in = \"1MB\" }", "TC-P010", 2 },
+    { "inspect", "\"none\"", "TC-P013", 0 },
+    { "inspect", "\"Strict\"", "TC-P013", 0 },
+    { "inspect", "true", "TC-P012", 0 },
     { "filesystem", "\"all\"", "TC-P012", 0 },
     { "filesystem", "[\"/x\"]", "TC-P012", 0 },
     { "filesystem", "{ readable = \"/x\" }", "TC-P012", 13 },
@@ -576,6 +597,68 @@ static void test_limits_have_the_written_value_in_base_units(void **state)
     tc_policy_free(policy);
 }
 
+static void test_network_limits_are_kept_and_replaced_as_a_whole(void **state)
+{
+    struct tc_policy *policy = load_text(
+        "[defaults]\nnetwork_limits = { bytes_out = \"10MB\" }\ninspect = \"strict\"\n"
+        "[tool.a]\nnetwork = [\"a.example:443\"]\n"
+        "[tool.b]\nnetwork_limits = { connections = 5, rate = \"2kB\" }\ninspect = \"names\"\n"
+        "[agent.x]\ngrants = [{ tool = \"a\", network_limits = { bytes_in = \"1B\", "
+        "connections = \"unlimited\" } }]\n");
+    const struct tci_settings *s = &tci_policy_tool(policy, "a")->settings;
+    (void)state;
+    assert_int_equal(s->network_limits.connections, 256);
+    assert_int_equal(s->network_limits.bytes_in, 0);
+    assert_int_equal(s->network_limits.bytes_out, 10000000);
+    assert_int_equal(s->network_limits.rate, 0);
+    assert_true(s->inspect_strict);
+    assert_true(tci_value_is_set(s, TCI_KEY_NETWORK_LIMITS) &&
+                tci_value_is_set(s, TCI_KEY_INSPECT));
+    s = &tci_policy_tool(policy, "b")->settings;
+    assert_int_equal(s->network_limits.connections, 5);
+    assert_int_equal(s->network_limits.bytes_out, 0);
+    assert_int_equal(s->network_limits.rate, 2000);
+    assert_false(s->inspect_strict);
+    /* Without a network they are no part of the normal form. */
+    assert_false(tci_value_is_set(s, TCI_KEY_NETWORK_LIMITS) ||
+                 tci_value_is_set(s, TCI_KEY_INSPECT));
+    s = tci_agent_grant(tci_policy_agent(policy, "x"), "a")->narrow;
+    assert_int_equal(s->network_limits.bytes_in, 1);
+    assert_int_equal(s->network_limits.connections, 0);
+    assert_int_equal(s->network_limits.rate, TCI_UNLIMITED);
+    tc_policy_free(policy);
+}
+
+/* Nobody would keep them. */
+static void test_host_network_refuses_limits_of_the_network(void **state)
+{
+    static const struct {
+        const char *text;
+        unsigned line, column;
+    } cases[] = {
+        { "[tool.t]\nnetwork = \"host\"\nnetwork_limits = { rate = \"1MB\" }\n", 3, 18 },
+        { "[tool.t]\ninspect = \"strict\"\nnetwork = \"host\"\n", 2, 11 },
+        { "[defaults]\nnetwork = \"host\"\ninspect = \"names\"\n", 3, 11 },
+        { "[defaults]\nnetwork = \"host\"\n[tool.t]\ninspect = \"names\"\n", 4, 11 },
+        { "[tool.t]\nnetwork = \"host\"\n[agent.a]\n"
+          "grants = [{ tool = \"t\", inspect = \"strict\" }]\n",
+          4, 35 },
+        { "[tool.t]\nnetwork = \"host\"\n[agent.a]\n"
+          "grants = [{ tool = \"t\", network = \"host\", network_limits = {} }]\n",
+          4, 60 },
+    };
+    (void)state;
+    for (size_t i = 0; i < tci_array_size(cases); i++)
+        assert_one_error(cases[i].text, "TC-P019", cases[i].line, cases[i].column);
+    /* Where the grant takes the host's network away, somebody does. */
+    tc_policy_free(load_text("[tool.t]\nnetwork = \"host\"\n[agent.a]\n"
+                             "grants = [{ tool = \"t\", network = [\"a.example:1\"], "
+                             "network_limits = { rate = \"1kB\" } }]\n"));
+    /* What [defaults] says about other tools is no mistake; lint mentions it. */
+    tc_policy_free(load_text("[defaults]\ninspect = \"strict\"\n"
+                             "[tool.t]\nnetwork = \"host\"\n"));
+}
+
 static void test_path_rules_keep_source_place_and_spelling(void **state)
 {
     struct tc_policy *policy = load_text(
@@ -790,6 +873,10 @@ static void test_builtin_values_of_the_documentation(void **state)
     assert_int_equal(s->record, TCI_RECORD_TRUE);
     assert_int_equal(s->warm, 0);
     assert_false(s->allow_host_network);
+    assert_int_equal(s->network_limits.connections, 256);
+    assert_int_equal(
+        s->network_limits.bytes_in | s->network_limits.bytes_out | s->network_limits.rate, 0);
+    assert_false(s->inspect_strict);
     for (int key = 0; key < TCI_KEY_COUNT; key++)
         assert_int_equal(tool->source[key], TCI_FROM_BUILTIN);
     tc_policy_free(policy);
@@ -1291,6 +1378,9 @@ static void test_bad_grants_are_refused(void **state)
         { "[{ tool = \"t\", network = [\"x\"] }]", "TC-P020", 36 },
         { "[{ tool = \"t\", memory = 5 }]", "TC-P014", 34 },
         { "[{ tool = \"t\", filesystem = \"all\" }]", "TC-P012", 38 },
+        { "[{ tool = \"t\", network_limits = { rate = \"0B\" } }]", "TC-P015", 51 },
+        { "[{ tool = \"t\", network_limits = { x = 1 } }]", "TC-P010", 44 },
+        { "[{ tool = \"t\", inspect = false }]", "TC-P012", 35 },
         { "[{ tool = \"t\", max_calls = -1 }]", "TC-P015", 37 },
         { "[{ tool = \"t\", max_calls = \"5\" }]", "TC-P012", 37 },
         { "[{ tool = \"t\", max_calls = \"unlimited\" }]", "TC-P012", 37 },
@@ -1338,6 +1428,7 @@ static void test_dump_keeps_all_of_a_grant(void **state)
     char *dump = dump_of("[agent.a]\ndescription = \"who\"\n"
                          "grants = [\"plain\", { tool = \"full\", pids = 3, timeout = \"1.5s\",\n"
                          "  network = false, filesystem = { readable = [\"/r\"] }, cpu = 0.5,\n"
+                         "  network_limits = { rate = \"1000B\" }, inspect = \"strict\",\n"
                          "  memory = \"1000kB\", max_calls = 0, expires = 2027-01-01 }]\n");
     (void)state;
     assert_string_equal(dump,
@@ -1348,7 +1439,8 @@ static void test_dump_keeps_all_of_a_grant(void **state)
                         "grants = [\n"
                         "    \"plain\",\n"
                         "    { tool = \"full\", expires = \"2027-01-01T00:00:00Z\", max_calls = 0, "
-                        "network = \"none\", filesystem = { readable = [\"/r\"] }, "
+                        "network = \"none\", network_limits = { rate = \"1kB\" }, "
+                        "inspect = \"strict\", filesystem = { readable = [\"/r\"] }, "
                         "timeout = \"1500ms\", memory = \"1MB\", cpu = 0.5, pids = 3 },\n"
                         "]\n");
     free(dump);
@@ -1980,6 +2072,8 @@ int main(void)
         cmocka_unit_test(test_bad_table_covers_every_key),
         cmocka_unit_test(test_columns_count_characters_and_not_bytes),
         cmocka_unit_test(test_limits_have_the_written_value_in_base_units),
+        cmocka_unit_test(test_network_limits_are_kept_and_replaced_as_a_whole),
+        cmocka_unit_test(test_host_network_refuses_limits_of_the_network),
         cmocka_unit_test(test_path_rules_keep_source_place_and_spelling),
         cmocka_unit_test(test_backend_has_all_its_names),
         cmocka_unit_test(test_three_tools_of_the_design_load_unchanged),

@@ -256,6 +256,68 @@ static void test_grant_without_network_takes_it_away(void **state)
     tc_policy_free(policy);
 }
 
+static void test_grant_narrows_what_connections_may_use(void **state)
+{
+    static const struct {
+        const char *tool, *grant;
+        struct tci_network_limits expected;
+        bool strict;
+    } cases[] = {
+        { "", "network_limits = {}", { 256, 0, 0, 0 }, false },
+        { "", "network_limits = { connections = 10, rate = \"1kB\" }", { 10, 0, 0, 1000 }, false },
+        { "", "network_limits = { connections = 300 }", { 256, 0, 0, 0 }, false },
+        { "network_limits = { connections = \"unlimited\", bytes_in = \"5B\", rate = \"7B\" }",
+          "network_limits = { bytes_in = \"6B\", rate = \"6B\", bytes_out = \"unlimited\" }",
+          { 0, 5, 0, 6 },
+          false },
+        { "network_limits = { bytes_out = \"5B\" }",
+          "network_limits = { bytes_out = \"unlimited\", connections = \"unlimited\" }",
+          { 256, 0, 5, 0 },
+          false },
+        { "", "inspect = \"strict\"", { 256, 0, 0, 0 }, true },
+        { "inspect = \"strict\"", "inspect = \"names\"", { 256, 0, 0, 0 }, true },
+        { "inspect = \"strict\"", "network_limits = {}", { 256, 0, 0, 0 }, true },
+    };
+    (void)state;
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        struct tc_policy *policy = make_policy(cases[i].tool, cases[i].grant);
+        const struct tci_grant *grant = tci_agent_grant(tci_policy_agent(policy, "a"), "t");
+        struct tci_tool narrowed;
+        assert_int_equal(narrow(policy, &narrowed, NULL), 0);
+        assert_memory_equal(&narrowed.settings.network_limits, &cases[i].expected,
+                            sizeof cases[i].expected);
+        assert_int_equal(narrowed.settings.inspect_strict, cases[i].strict);
+        assert_true(tci_grant_narrows(grant)); /* so it has a plan of its own */
+        tc_policy_free(policy);
+    }
+}
+
+/* What is cut out of "public" stays without this machine, also if a rule names its address. */
+static void test_rules_cut_out_of_public_say_so(void **state)
+{
+    static const struct {
+        const char *tool, *grant;
+        bool only_public;
+    } cases[] = {
+        { "\"public\"", "[\"8.8.8.8:53\"]", true },
+        { "[\"8.8.8.8:53\"]", "\"public\"", true },
+        { "[\"8.8.8.8:53\"]", "[\"8.8.8.0/24:53\"]", false },
+    };
+    (void)state;
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        char tool[100], grant[100];
+        struct tc_policy *policy;
+        struct tci_tool narrowed;
+        (void)snprintf(tool, sizeof tool, "network = %s", cases[i].tool);
+        (void)snprintf(grant, sizeof grant, "network = %s", cases[i].grant);
+        policy = make_policy(tool, grant);
+        assert_int_equal(narrow(policy, &narrowed, NULL), 0);
+        assert_int_equal(narrowed.settings.network.mode, TCI_NETWORK_RULES);
+        assert_int_equal(narrowed.settings.network.only_public, cases[i].only_public);
+        tc_policy_free(policy);
+    }
+}
+
 /* ---- the whole way ---------------------------------------------------------------------------- */
 
 static void test_agents_share_plans_unless_their_grants_differ(void **state)
@@ -310,6 +372,8 @@ int main(void)
         cmocka_unit_test(test_scratch_and_cwd_under_a_grant),
         cmocka_unit_test(test_networks_of_tool_and_grant_are_both_kept),
         cmocka_unit_test(test_grant_without_network_takes_it_away),
+        cmocka_unit_test(test_grant_narrows_what_connections_may_use),
+        cmocka_unit_test(test_rules_cut_out_of_public_say_so),
         cmocka_unit_test(test_agents_share_plans_unless_their_grants_differ),
     };
     return cmocka_run_group_tests(tests, make_arena, free_arena);

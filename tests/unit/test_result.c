@@ -349,6 +349,10 @@ static void test_denials_are_listed_once_and_not_without_end(void **state)
         assert_int_equal(tci_result_deny(result, "read", "/etc/shadow", "filesystem"), 0);
     assert_int_equal(tci_result_deny(result, "write", "/etc/shadow", "filesystem"), 0);
     assert_int_equal(public->denial_count, 2);
+    assert_int_equal(public->denial_times[0], 3);
+    assert_int_equal(public->denial_times[1], 1);
+    assert_int_equal(tci_result_deny_times(result, "write", "/etc/shadow", "filesystem", 40), 0);
+    assert_int_equal(public->denial_times[1], 41);
     for (int i = 0; i < 1000; i++) {
         (void)snprintf(target, sizeof target, "/file/%d", i);
         assert_int_equal(tci_result_deny(result, "read", target, "filesystem"), 0);
@@ -359,6 +363,11 @@ static void test_denials_are_listed_once_and_not_without_end(void **state)
     assert_string_equal(public->denials[TCI_DENIALS_MAX - 1].target, "/file/253");
     assert_string_equal(public->denials[TCI_DENIALS_MAX].kind, "more");
     assert_non_null(strstr(public->denials[TCI_DENIALS_MAX].rule, "256"));
+    assert_int_equal(public->denial_times[TCI_DENIALS_MAX], 1002 - TCI_DENIALS_MAX);
+    /* What is listed is still counted where it stands. */
+    assert_int_equal(tci_result_deny(result, "read", "/etc/shadow", "filesystem"), 0);
+    assert_int_equal(public->denial_times[0], 4);
+    assert_int_equal(public->denial_times[TCI_DENIALS_MAX], 1002 - TCI_DENIALS_MAX);
     tc_result_free(public);
 }
 
@@ -369,6 +378,19 @@ static void fill(struct tci_result *result)
     static const struct tc_file files[] = {
         { "/workspace/a.png", 12, "00", "image/png", "out/a.png" },
         { "/workspace/b.bin", INT64_MAX, "11", "application/octet-stream", NULL },
+    };
+    static const struct tc_connection connections[] = {
+        { .name = "api.example.com",
+          .address = "192.0.2.7",
+          .port = 443,
+          .protocol = "tcp",
+          .rule = "api.example.com:443",
+          .note = "no \"server\" name",
+          .bytes_in = INT64_MAX,
+          .bytes_out = 9007199254740993,
+          .started_us = 1,
+          .duration_us = 45250 },
+        { .port = 80, .protocol = "tcp", .error = "Connection \x1b refused\xff" },
     };
     struct tc_result *public = &result->public;
     (void)snprintf(public->sandbox_id, sizeof public->sandbox_id, "tc-0011223344556677");
@@ -382,6 +404,9 @@ static void fill(struct tci_result *result)
     keep(result, TC_STREAM_STDERR, "\xff\0\x01", 3);
     public->files = files;
     public->file_count = tci_array_size(files);
+    public->connections = connections;
+    public->connection_count = tci_array_size(connections);
+    public->network_unlisted = 5;
     assert_int_equal(tci_result_deny(result, "read", "/a\xff\x80z\n", "x"), 0);
     assert_int_equal(tci_result_deny(result, "network", "\xf0\x9f\x8e", ""), 0);
     public->usage = (struct tc_usage){ .duration_us = 12345,
@@ -393,11 +418,11 @@ static void fill(struct tci_result *result)
 static void test_json_has_every_member_with_its_value(void **state)
 {
     struct tci_result *result = new_result();
-    json_t *json, *usage, *layers, *file;
+    json_t *json, *usage, *layers, *file, *connection;
     (void)state;
     fill(result);
     json = read_json(result);
-    assert_int_equal(json_object_size(json), 28);
+    assert_int_equal(json_object_size(json), 30);
     assert_string_equal(text_in(json, "call_id"), result->public.call_id);
     assert_string_equal(text_in(json, "sandbox_id"), "tc-0011223344556677");
     assert_string_equal(text_in(json, "trace_id"), trace);
@@ -427,6 +452,24 @@ static void test_json_has_every_member_with_its_value(void **state)
     assert_string_equal(text_in(file, "saved"), "out/a.png");
     assert_string_equal(text_in(file, "media_type"), "image/png");
     assert_true(is_null_in(json_array_get(json_object_get(json, "files"), 1), "saved"));
+    assert_int_equal(json_integer_value(json_object_get(
+                         json_array_get(json_object_get(json, "denials"), 0), "count")),
+                     1);
+    connection = json_array_get(json_object_get(json, "connections"), 0);
+    assert_string_equal(text_in(connection, "name"), "api.example.com");
+    assert_string_equal(text_in(connection, "address"), "192.0.2.7");
+    assert_int_equal(json_integer_value(json_object_get(connection, "port")), 443);
+    assert_string_equal(text_in(connection, "protocol"), "tcp");
+    assert_string_equal(text_in(connection, "rule"), "api.example.com:443");
+    assert_string_equal(text_in(connection, "note"), "no \"server\" name");
+    assert_true(is_null_in(connection, "error"));
+    assert_true(json_real_value(json_object_get(connection, "duration_ms")) == 45.25);
+    assert_true(json_real_value(json_object_get(connection, "started_ms")) == 0.001);
+    connection = json_array_get(json_object_get(json, "connections"), 1);
+    assert_true(is_null_in(connection, "name") && is_null_in(connection, "address"));
+    assert_true(is_null_in(connection, "rule") && is_null_in(connection, "note"));
+    assert_string_equal(text_in(connection, "error"), "Connection \x1b refused\xef\xbf\xbd");
+    assert_int_equal(json_integer_value(json_object_get(json, "network_unlisted")), 5);
     json_decref(json);
     tc_result_free(&result->public);
 }

@@ -295,7 +295,6 @@ void tci_cgroup_free(struct tci_cgroup *group)
 {
     if (!group)
         return;
-    tci_cgroup_entered(group);
     if (!tci_cgroup_pool_put(group))
         tci_cgroup_destroy(group);
 }

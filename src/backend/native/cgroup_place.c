@@ -236,27 +236,28 @@ static bool place_v2_at(struct tci_cgroups *groups, const struct tci_cgroup_plac
 }
 
 /* Another thread may have moved this process meanwhile: then it is looked for again. */
-static bool place_v2_with(struct tci_cgroups *groups, unsigned wanted, bool given)
+static bool place_v2_with(struct tci_cgroups *groups, struct tci_cgroup_place *place,
+                          unsigned wanted, bool given)
 {
-    struct tci_cgroup_place place, before = { .depth = 0 };
-    while (tci_cgroup_find(NULL, &place) == 0 && strcmp(place.directory, before.directory) != 0) {
-        if (place_v2_at(groups, &place, wanted, given))
+    struct tci_cgroup_place before;
+    do {
+        if (place_v2_at(groups, place, wanted, given))
             return true;
-        before = place;
-    }
+        before = *place;
+    } while (tci_cgroup_find(NULL, place) == 0 && strcmp(place->directory, before.directory) != 0);
     return false;
 }
 
-static void place_v2(struct tci_cgroups *groups, unsigned wanted)
+static void place_v2(struct tci_cgroups *groups, struct tci_cgroup_place *place, unsigned wanted)
 {
-    if (wanted && place_v2_with(groups, wanted, false))
+    if (wanted && place_v2_with(groups, place, wanted, false))
         return;
     /* systemd hands over what it has in version 2 only. */
     if (wanted == TCI_CGROUP_LIMITS && tci_cgroup_systemd_scope(&groups->owner, SYSTEMD_MS) == 0 &&
-        place_v2_with(groups, wanted, true))
+        tci_cgroup_find(NULL, place) == 0 && place_v2_with(groups, place, wanted, true))
         return;
     /* For its kill and its clock: version 1 has the controllers, or nobody. */
-    (void)place_v2_with(groups, 0, false);
+    (void)place_v2_with(groups, place, 0, false);
 }
 
 /* ---- version 1 ----------------------------------------------------------------------------- */
@@ -290,25 +291,30 @@ static void place_v1(struct tci_cgroups *groups, const struct tci_cgroup_place *
 
 /* ---- all ------------------------------------------------------------------------------------ */
 
+/* What is looked for: version 2, the controllers of the table, and the clock of version 1. */
+enum { PLACE_V2, PLACE_FIRST, PLACE_CPU_USAGE = PLACE_FIRST + tci_array_size(controllers) };
+
 void tci_cgroups_place(struct tci_cgroups *groups)
 {
-    struct tci_cgroup_place places[tci_array_size(controllers)], place;
-    char hierarchies[4096];
-    bool has_v2 = tci_cgroup_find(NULL, &place) == 0;
-    unsigned v1 = 0;
-    /* A host may have version 1 for other controllers than ours: that makes no hybrid. */
-    (void)tci_cgroup_read(AT_FDCWD, "/proc/self", "cgroup", hierarchies, sizeof hierarchies);
+    struct tci_cgroup_place places[PLACE_CPU_USAGE + 1];
+    const char *names[PLACE_CPU_USAGE + 1] = { NULL };
+    unsigned found = 0, v1 = 0;
+    bool has_v2;
     for (size_t i = 0; i < tci_array_size(controllers); i++)
-        if (strstr(hierarchies, controllers[i].name) && /* saves a longer look on most hosts */
-            tci_cgroup_find(controllers[i].name, &places[i]) == 0)
+        names[PLACE_FIRST + i] = controllers[i].name;
+    names[PLACE_CPU_USAGE] = "cpuacct";
+    (void)tci_cgroup_find_all(names, tci_array_size(names), places, &found);
+    has_v2 = found >> PLACE_V2 & 1;
+    /* A host may have version 1 for other controllers than ours: that makes no hybrid. */
+    for (size_t i = 0; i < tci_array_size(controllers); i++)
+        if (found >> (PLACE_FIRST + i) & 1)
             v1 |= controllers[i].bit;
     groups->kind = v1 ? has_v2 ? "hybrid" : "v1" : has_v2 ? "v2" : "none";
     if (has_v2)
-        place_v2(groups, TCI_CGROUP_LIMITS & ~v1);
+        place_v2(groups, &places[PLACE_V2], TCI_CGROUP_LIMITS & ~v1);
     for (size_t i = 0; i < tci_array_size(controllers); i++)
         if (v1 & controllers[i].bit)
-            place_v1(groups, &places[i], controllers[i].bit);
-    if (!(groups->has & TCI_CGROUP_HAS_CPU_USAGE) && strstr(hierarchies, "cpuacct") &&
-        tci_cgroup_find("cpuacct", &place) == 0)
-        place_v1(groups, &place, TCI_CGROUP_HAS_CPU_USAGE);
+            place_v1(groups, &places[PLACE_FIRST + i], controllers[i].bit);
+    if (!(groups->has & TCI_CGROUP_HAS_CPU_USAGE) && found >> PLACE_CPU_USAGE & 1)
+        place_v1(groups, &places[PLACE_CPU_USAGE], TCI_CGROUP_HAS_CPU_USAGE);
 }

@@ -6,8 +6,8 @@
  *
  * Invariants: a cage cannot tell, and its result does not show, that somebody was there before. So
  * a group is kept only if it is empty, no limit of it was hit, and next to no memory is still
- * charged to it. What the kernel cannot set back is made anew (pids), or subtracted (processor
- * time). Version 2 cannot set back the peak of memory before Linux 6.12, and has one directory
+ * charged to it. What the kernel cannot set back is subtracted (processor time), or made anew: the
+ * most processes that there were (pids), unless that is the number that every cage has. Version 2 cannot set back the peak of memory before Linux 6.12, and has one directory
  * only: there nothing is kept.
  */
 #include "backend/native/cgroup_internal.h"
@@ -20,6 +20,9 @@
 
 /* Pages that the kernel holds ready per processor are charged, too, and a few slabs. */
 #define RESIDUE_MAX UINT64_C(4194304)
+
+/* Every cage has its init and its command: the next one cannot stay below that. */
+enum { PROCESSES_LEAST = 2 };
 
 static bool is_made_anew(const struct tci_cgroup_hierarchy *h)
 {
@@ -50,7 +53,7 @@ int tci_cgroup_pool_refresh(struct tci_cgroup *group)
     state->cpu_before = tci_cgroup_cpu_us(group);
     for (unsigned i = 0; i < group->groups->count; i++) {
         const struct tci_cgroup_hierarchy *h = &group->groups->hierarchies[i];
-        if (is_made_anew(h) && state->limits.pids != TCI_UNLIMITED &&
+        if (is_made_anew(h) && state->limits.pids != TCI_UNLIMITED && !(state->made >> i & 1) &&
             tci_cgroup_make_in(group, i, NULL) < 0)
             return -1;
         if (state->made >> i & 1 && h->controllers & TCI_CGROUP_HAS_MEMORY &&
@@ -60,7 +63,7 @@ int tci_cgroup_pool_refresh(struct tci_cgroup *group)
     /* A group above may have run out of memory meanwhile, which every group below it is told. */
     if (group->events >= 0)
         (void)!read(group->events, &count, sizeof count);
-    return tci_cgroup_open_entries(group) ? -1 : 0;
+    return !group->enter_count && tci_cgroup_open_entries(group) ? -1 : 0;
 }
 
 /* Did its cage end without having come near a limit? Then the counters of hits are still 0. */
@@ -72,7 +75,8 @@ static bool ended_well(const struct tci_cgroup_state *state)
            (limit == TCI_UNLIMITED || state->last.memory_peak < limit - limit / 8);
 }
 
-/* Empty, and nothing but crumbs in its memory. Removes what is made anew. */
+/* Empty, and nothing but crumbs in its memory. Removes what is made anew. What the next cage needs to
+ * come in stays open if it is still good. */
 static bool is_clean(struct tci_cgroup *group)
 {
     struct tci_cgroup_state *state = group->state;
@@ -86,10 +90,11 @@ static bool is_clean(struct tci_cgroup *group)
         if (h->v2 &&
             (h->controllers & TCI_CGROUP_LIMITS || !tci_cgroup_wait_empty(h, group->name, 0)))
             return false;
-        if (is_made_anew(h)) {
+        if (is_made_anew(h) && !(known_empty && state->last.pids_peak <= PROCESSES_LEAST)) {
             if (!tci_cgroup_remove_named(h, group->name, 0))
                 return false;
             state->made &= ~(1U << i);
+            tci_cgroup_entered(group);
         }
         /* A cage enters these two first, so nobody is in the others. */
         known_empty = known_empty || h->v2 || is_made_anew(h);
@@ -135,6 +140,7 @@ void tci_cgroup_pool_clear(struct tci_cgroups *groups, bool forget)
             tci_cgroup_destroy(group);
             continue;
         }
+        tci_cgroup_entered(group);
         if (group->events >= 0)
             (void)close(group->events);
         free(group);

@@ -10,6 +10,8 @@
 #include <unistd.h>
 #include "base/buf.h"
 #include "base/fd.h"
+#include "gate/inside.h"
+#include "gate/setup.h"
 
 enum { config_max = 16 << 20 };
 
@@ -80,12 +82,41 @@ static void put_rules(struct tci_buf *out, const struct tc_plan *plan, struct tc
     *ret = (struct tci_init_array){ offset, (uint32_t)list->count };
 }
 
+static struct tci_init_array put_messages(struct tci_buf *out, const struct tci_netlink_batch *b)
+{
+    return (struct tci_init_array){ put(out, b->bytes, b->used), (uint32_t)b->used };
+}
+
+static void put_gate(struct tci_buf *out, const struct tc_plan *plan, struct tci_init_gate *ret)
+{
+    static const uint16_t catcher = TCI_GATE_CATCH_PORT, dns = TCI_GATE_DNS_PORT;
+    const struct tci_gate_ports *ports = &plan->gate_ports;
+    struct tci_gate_setup setup;
+    tci_gate_setup(ports->every, tci_gate_catches_loopback(&plan->spec.settings->network), &setup);
+    ret->is_there = 1;
+    ret->has_v6 = plan->gate_has_v6;
+    ret->v4 = put_messages(out, &setup.v4);
+    ret->v6 = put_messages(out, &setup.v6);
+    if (ports->every) {
+        ret->catcher = put_messages(out, &setup.catcher);
+        ret->ports = (struct tci_init_array){ put(out, &catcher, sizeof catcher), 1 };
+        return;
+    }
+    ret->ports.offset = put(out, ports->items, ports->count * sizeof ports->items[0]);
+    ret->ports.count = ports->count;
+    if (tci_gate_ports_has(ports, dns))
+        return;
+    tci_buf_append(out, (const char *)&dns, sizeof dns); /* right behind them */
+    ret->ports.count++;
+}
+
 static void put_all(struct tci_buf *out, const struct tc_plan *plan, struct tci_init_config *header)
 {
     char map[64];
     tci_buf_append(out, (const char *)header, sizeof *header); /* its place; filled in below */
     put_mounts(out, plan, &header->mounts);
-    put_rules(out, plan, &header->rules);
+    if (plan->is_jail)
+        put_rules(out, plan, &header->rules);
     header->filter = (struct tci_init_array){ put(out, plan->filter.code,
                                                   plan->filter.count * sizeof plan->filter.code[0]),
                                               plan->filter.count };
@@ -94,6 +125,8 @@ static void put_all(struct tci_buf *out, const struct tc_plan *plan, struct tci_
     (void)snprintf(map, sizeof map, "%d %u 1", TCI_INIT_ID, getegid());
     header->gid_map = put_text(out, map);
     header->directory = put_text(out, plan->directory);
+    if (plan->has_gate)
+        put_gate(out, plan, &header->gate);
     header->size = (uint32_t)out->length;
     if (!out->no_memory && !out->too_large)
         memcpy(out->data, header, sizeof *header);

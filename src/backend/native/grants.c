@@ -12,10 +12,12 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <linux/openat2.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 #include "base/fd.h"
 #include "base/path.h"
@@ -183,6 +185,24 @@ static int walk(struct walk *w, const char *host)
     if (r < 0)
         w->at = tci_close(w->at);
     return r < 0 ? r : w->at;
+}
+
+/* One call where the kernel itself says that there is no link on the way, or that no tool can have
+ * put one there; otherwise the whole walk. */
+bool tci_native_is_same(const struct tc_plan *plan, const char *host, uint64_t device,
+                        uint64_t inode)
+{
+    struct open_how how = { .flags = O_PATH | O_CLOEXEC, .resolve = RESOLVE_NO_SYMLINKS };
+    struct statx found = { 0 };
+    tc_cleanup(tci_closep) int fd = -1;
+    if (!plan->writable_count)
+        return statx(AT_FDCWD, host, AT_NO_AUTOMOUNT, STATX_INO, &found) == 0 &&
+               found.stx_ino == inode && identity(&found).device == device;
+    fd = (int)syscall(SYS_openat2, AT_FDCWD, host, &how, sizeof how);
+    if (fd < 0)
+        fd = tci_native_open_grant(plan, host);
+    return fd >= 0 && look(fd, &found) == 0 && found.stx_ino == inode &&
+           identity(&found).device == device;
 }
 
 int tci_native_open_grant(const struct tc_plan *plan, const char *host)

@@ -17,6 +17,7 @@
 #include <linux/poll.h>
 #include <linux/prctl.h>
 #include <linux/resource.h>
+#include <linux/sched.h>
 #include <linux/securebits.h>
 #include <linux/wait.h>
 
@@ -24,8 +25,11 @@ enum {
     init_failed = 127,
     everybody = -1,
     capability_last = 63,
+    stack_size = 16384,
     o_cloexec = 02000000,
     signalfd_flags = o_cloexec | 04000, /* NONBLOCK */
+    family_unix = 1,
+    socket_stream = 1,
 };
 
 INIT_START;
@@ -104,7 +108,22 @@ static void map_config(struct init *init)
  * Nothing is left that a later execve could bring back: bounding, ambient, inheritable, permitted and
  * effective sets are empty, and root has no special meaning. An ordinary user's `process` cage has no
  * capability to begin with and may not touch the first two; no_new_privs makes them worthless.
+ *
+ * The bounding set goes first, one call for each capability: once for init and what it starts. It
+ * takes nothing from what init still needs, which is permitted already.
  */
+static void drop_bounds(const struct init *init)
+{
+    for (int cap = 0; cap <= capability_last; cap++) {
+        long result = CALL(prctl, PR_CAPBSET_DROP, cap, 0, 0, 0);
+        if (result == -EINVAL && cap)
+            return; /* beyond the last one that this kernel knows */
+        if (result == -EPERM && !init->is_jail)
+            return;
+        must(TCI_INIT_STEP_CAPABILITIES, 3, result);
+    }
+}
+
 static void drop_privileges(const struct init *init)
 {
     struct __user_cap_header_struct header = { .version = _LINUX_CAPABILITY_VERSION_3 };
@@ -117,9 +136,6 @@ static void drop_privileges(const struct init *init)
     result = CALL(prctl, PR_SET_SECUREBITS, bits, 0, 0, 0);
     if (init->is_jail || result != -EPERM)
         must(TCI_INIT_STEP_CAPABILITIES, 0, result);
-    for (int cap = 0; result == 0 && cap <= capability_last; cap++)
-        if (CALL(prctl, PR_CAPBSET_DROP, cap, 0, 0, 0) < 0)
-            break; /* beyond the last one that this kernel knows */
     must(TCI_INIT_STEP_CAPABILITIES, 1,
          CALL(prctl, PR_CAP_AMBIENT, PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0));
     must(TCI_INIT_STEP_CAPABILITIES, 2, CALL(capset, &header, data, 0, 0, 0));
@@ -139,34 +155,47 @@ static int take_signals(void)
                      CALL(signalfd4, -1, &child, sizeof child, signalfd_flags, 0));
 }
 
+static _Noreturn void run_command(void *argument)
+{
+    const struct init *init = argument;
+    (void)CALL(close, init->start[1], 0, 0, 0, 0); /* or it would wait for itself */
+    drop_privileges(init);
+    become_command(init);
+}
+
 /*
+ * The command's process uses init's memory until it starts its program: copying it, page by page as
+ * it is written to, would cost more than all that is done there. It has a stack of its own, and both
+ * only read what both use.
+ *
  * Taking the host's root away waits for other processors, and so it is done beside the command's
  * process, which prepares itself meanwhile. It starts its program when it gets a byte: when nothing of
  * the host is left and init has no privileges any more.
  */
 static long start_command(struct init *init)
 {
+    static _Alignas(16) char stack[stack_size];
     long pid;
     char byte;
     if (init->is_traced && CALL(read, TCI_INIT_FD_GO, &byte, 1, 0, 0) != 1)
         broken(TCI_INIT_STEP_GO, 1, -EPIPE);
-    must(TCI_INIT_STEP_FORK, 1, CALL(pipe2, init->start, o_cloexec, 0, 0, 0));
-    pid = must(TCI_INIT_STEP_FORK, 0, CALL(clone, SIGCHLD, 0, 0, 0, 0));
-    if (pid == 0) {
-        (void)CALL(close, init->start[1], 0, 0, 0, 0);
-        drop_privileges(init);
-        become_command(init);
-    }
+    must(TCI_INIT_STEP_FORK, 1,
+         CALL(socketpair, family_unix, socket_stream | o_cloexec, 0, init->start, 0));
+    pid = must(TCI_INIT_STEP_FORK, 0,
+               clone_run(CLONE_VM | SIGCHLD, stack + stack_size, run_command, init));
+    (void)CALL(close, init->start[0], 0, 0, 0, 0);
     if (init->is_jail)
         leave_host();
     drop_privileges(init);
-    /* Before there is anybody who could kill us: the supervisor must know whom to end then. */
+    /* Before there is anybody who could kill us: the supervisor must know whom to end then, and the
+     * group must be there to be ended. */
     if (!init->is_jail) {
         struct tci_init_report r = { .end = TCI_INIT_STARTED, .status = (int32_t)pid };
+        if (CALL(read, init->start[1], &byte, 1, 0, 0) != 1)
+            broken(TCI_INIT_STEP_GROUP, 1, -EPIPE); /* unless it has said itself why */
         report(&r);
     }
     must(TCI_INIT_STEP_FORK, 2, CALL(write, init->start[1], "s", 1, 0, 0));
-    (void)CALL(close, init->start[0], 0, 0, 0, 0);
     (void)CALL(close, init->start[1], 0, 0, 0, 0);
     return pid;
 }
@@ -283,6 +312,7 @@ _Noreturn void init_main(long *arguments)
     init.command = argv + 1;
     init.environment = argv + arguments[0] + 1;
     map_config(&init);
+    drop_bounds(&init);
     if (init.is_jail)
         enter_cage(&init);
     init.ruleset = make_ruleset(&init);

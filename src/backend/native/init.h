@@ -14,8 +14,9 @@ struct init {
     const struct tci_init_config *config; /* mapped, read-only */
     char **command, **environment;
     bool is_jail, is_mapped, has_terminal, is_traced, must_hold;
-    int ruleset;  /* Landlock; -1: none */
-    int start[2]; /* a byte on this pipe lets the command's process start its program */
+    int ruleset; /* Landlock; -1: none */
+    int start
+        [2]; /* the command's end and init's, of a line: a byte from init lets the program start */
 };
 
 /* The configuration's arrays and texts. */
@@ -34,6 +35,8 @@ void report(struct tci_init_report *what);
 /* init_stage.c: namespaces, identity, root directory; and then the end of the host's own root. */
 void enter_cage(const struct init *init);
 void leave_host(void);
+/* init_gate.c: the network of a cage with a gate. */
+void furnish_network(const struct init *init);
 /* init_rules.c: the Landlock ruleset, or -1. */
 int make_ruleset(const struct init *init);
 /* init_command.c: the command's process; does not return. */

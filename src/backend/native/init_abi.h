@@ -27,7 +27,9 @@ enum {
     TCI_INIT_FD_REPORT = 4, /* struct tci_init_report goes here */
     TCI_INIT_FD_OWNER = 5,  /* pidfd of the supervisor: when it ends, so does the cage */
     TCI_INIT_FD_GO = 6,     /* flags 'g', 'w' and 'h': a byte for each, in this order */
-    TCI_INIT_FD_MOUNTS = 7, /* detached mounts, made by a privileged supervisor */
+    TCI_INIT_FD_GATE = 7,   /* the gate's sockets go here; not there without one */
+    TCI_INIT_FD_MOUNTS = 8, /* detached mounts, made by a privileged supervisor */
+    TCI_INIT_FD_RULESET = TCI_INIT_FD_MOUNTS, /* not a jail: its Landlock rules */
 };
 
 /* Letters in argv[0]. */
@@ -79,10 +81,17 @@ struct tci_init_array {
     uint32_t offset, count;
 };
 
+/* The cage's side of its gate. `v4`, `v6` and `catcher` are netlink messages, their counts bytes. */
+struct tci_init_gate {
+    uint32_t is_there, has_v6;
+    struct tci_init_array v4, v6, catcher;
+    struct tci_init_array ports; /* uint16_t: where to listen */
+};
+
 struct tci_init_config {
     uint32_t magic, size;
     struct tci_init_array mounts; /* struct tci_init_mount, parents first; jail only */
-    struct tci_init_array rules;  /* struct tci_init_rule */
+    struct tci_init_array rules;  /* struct tci_init_rule; jail only */
     struct tci_init_array filter; /* struct sock_filter */
     uint32_t uid_map, gid_map;    /* text; jail without MAPPED */
     uint32_t directory;           /* where the command starts */
@@ -92,6 +101,7 @@ struct tci_init_config {
     uint32_t landlock_size, unused; /* of struct landlock_ruleset_attr that the kernel knows */
     struct tci_init_limit limits[TCI_INIT_LIMITS_MAX];
     uint64_t processors[TCI_INIT_CPU_WORDS];
+    struct tci_init_gate gate;
 };
 
 enum tci_init_end {
@@ -120,6 +130,7 @@ struct tci_init_report {
     X(NAMESPACES, "making namespaces")                                                             \
     X(HOST_NAME, "naming the cage")                                                                \
     X(LOOPBACK, "bringing up the loopback device")                                                 \
+    X(GATE, "furnishing the network for its gate")                                                 \
     X(ROOT, "making the root directory")                                                           \
     X(MOUNT_POINT, "making a mount point")                                                         \
     X(MOUNT_SOURCE, "opening a path of the host")                                                  \

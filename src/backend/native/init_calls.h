@@ -20,6 +20,30 @@ static inline long call6(long number, long a, long b, long c, long d, long e, lo
     return result;
 }
 
+/* clone, with a function that does not return on a stack of its own. */
+static inline long clone_run(unsigned long flags, void *stack, void (*function)(void *),
+                             void *argument)
+{
+    long result;
+    register long r10 __asm__("r10") = 0;
+    register long r8 __asm__("r8") = 0;
+    register void (*run)(void *) __asm__("r12") = function;
+    register void *with __asm__("r13") = argument;
+    __asm__ volatile("syscall\n\t"
+                     "test %%rax, %%rax\n\t"
+                     "jnz 1f\n\t"
+                     "xor %%ebp, %%ebp\n\t"
+                     "mov %%r13, %%rdi\n\t"
+                     "call *%%r12\n\t"
+                     "hlt\n\t"
+                     "1:"
+                     : "=a"(result)
+                     : "a"(__NR_clone), "D"(flags), "S"(stack), "d"(0), "r"(r10), "r"(r8), "r"(run),
+                       "r"(with)
+                     : "rcx", "r11", "memory");
+    return result;
+}
+
 #define INIT_START                                                                                 \
     __asm__(".globl _start\n"                                                                      \
             ".type _start, @function\n"                                                            \
@@ -44,6 +68,31 @@ static inline long call6(long number, long a, long b, long c, long d, long e, lo
     __asm__ volatile("svc 0"
                      : "+r"(x0)
                      : "r"(x8), "r"(x1), "r"(x2), "r"(x3), "r"(x4), "r"(x5)
+                     : "memory", "cc");
+    return x0;
+}
+
+/* clone, with a function that does not return on a stack of its own. */
+static inline long clone_run(unsigned long flags, void *stack, void (*function)(void *),
+                             void *argument)
+{
+    register long x8 __asm__("x8") = __NR_clone;
+    register long x0 __asm__("x0") = (long)flags;
+    register long x1 __asm__("x1") = (long)stack;
+    register long x2 __asm__("x2") = 0;
+    register long x3 __asm__("x3") = 0;
+    register long x4 __asm__("x4") = 0;
+    register void (*run)(void *) __asm__("x20") = function;
+    register void *with __asm__("x21") = argument;
+    __asm__ volatile("svc 0\n\t"
+                     "cbnz x0, 1f\n\t"
+                     "mov x29, #0\n\t"
+                     "mov x0, x21\n\t"
+                     "blr x20\n\t"
+                     "brk #0\n\t"
+                     "1:"
+                     : "+r"(x0)
+                     : "r"(x8), "r"(x1), "r"(x2), "r"(x3), "r"(x4), "r"(run), "r"(with)
                      : "memory", "cc");
     return x0;
 }

@@ -106,6 +106,8 @@ _Noreturn void become_command(const struct init *init)
     /* A session of its own: no terminal of the host is left to be talked to. Without a pid namespace
      * it is a group, which the filter lets nobody leave, so that one signal ends it. */
     must(TCI_INIT_STEP_GROUP, 0, CALL(setsid, 0, 0, 0, 0, 0));
+    if (!init->is_jail) /* init waits until there is a group that it can end */
+        must(TCI_INIT_STEP_GROUP, 1, CALL(write, init->start[0], "s", 1, 0, 0));
     must(TCI_INIT_STEP_DIRECTORY, 0, CALL(chdir, config_at(init, config->directory), 0, 0, 0, 0));
     (void)CALL(umask, 022, 0, 0, 0, 0);
     if (init->has_terminal)

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Owns: the Landlock rules of a cage, made from paths of the finished root. They are the second wall
- * of a jail, the only one of the process backend, and in both the list of programs that may start. */
+ * of a jail, the only one of the process backend (which hands them over: rules.c), and in both the
+ * list of programs that may start. */
 #include "backend/native/init.h"
 
 #include <linux/fcntl.h>
@@ -42,6 +43,8 @@ int make_ruleset(const struct init *init)
     long ruleset;
     if (!config->landlock_size)
         return -1;
+    if (!init->is_jail)
+        return TCI_INIT_FD_RULESET;
     ruleset = must(TCI_INIT_STEP_RULESET, 0,
                    CALL(landlock_create_ruleset, &attr, config->landlock_size, 0, 0, 0));
     for (uint32_t i = 0; i < config->rules.count; i++) {

@@ -285,7 +285,9 @@ void enter_cage(const struct init *init)
     must(TCI_INIT_STEP_NAMESPACES, 0,
          CALL(unshare, CLONE_NEWCGROUP | (config->time ? CLONE_NEWTIME : 0), 0, 0, 0, 0));
     must(TCI_INIT_STEP_HOST_NAME, 0, CALL(sethostname, "cage", 4, 0, 0, 0));
-    if (config->loopback)
+    if (config->gate.is_there)
+        furnish_network(init);
+    else if (config->loopback)
         bring_up_loopback();
     make_root(init);
 }

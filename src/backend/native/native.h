@@ -22,6 +22,7 @@
 #include "backend/native/filter.h"
 #include "backend/native/init_abi.h"
 #include "base/arena.h"
+#include "gate/rules.h"
 
 /* The user on the host as whom a jail's command runs when root started it: outside of every range
  * that distributions hand out (system users, subuid, systemd's containers). */
@@ -101,9 +102,12 @@ struct tc_plan {
     bool watch_disk;       /* bytes written to granted paths are counted by looking */
     const char *directory; /* where the command starts */
     const char **environment;
+    bool has_gate, gate_has_v6;
+    struct tci_gate_ports gate_ports;
     struct tci_filter filter;
     char layers[TCI_LAYERS_MAX];
     int init_fd, config_fd, idmap_fd; /* -1: none */
+    int ruleset_fd;       /* process: Landlock rules, the same for every call; -1: none */
     int idmap_child;      /* pidfd of a dead child of ours, not collected yet; -1: none */
     pthread_mutex_t lock; /* for `dying` */
     struct tc_run *dying;
@@ -126,6 +130,9 @@ int tci_native_mount_program(struct tc_plan *plan, const char *cage, const char 
 /* grants.c: opens the host's side of a grant; a negative errno. No link may be followed at a place
  * that the policy lets a tool write to: an earlier call could have put it there. */
 int tci_native_open_grant(const struct tc_plan *plan, const char *host);
+/* Would it open this one? */
+bool tci_native_is_same(const struct tc_plan *plan, const char *host, uint64_t device,
+                        uint64_t inode);
 /* Before the first of them: where tools may write. */
 int tci_native_note_writable(struct tc_plan *plan, struct tc_error *reterr);
 int tci_native_identify(int fd, uint64_t *ret_device, uint64_t *ret_inode, bool *ret_is_directory);
@@ -159,7 +166,8 @@ struct tci_spawn {
     const struct tci_cgroup *cgroup; /* or NULL */
     const char *const *argv;         /* init's, with its flags first */
     int in, out, err, report, go, owner;
-    const int *mounts; /* detached, for HANDED */
+    int gate; /* -1: none */
+    const int *mounts; /* what init gets from TCI_INIT_FD_MOUNTS on */
     size_t mount_count;
     bool born_inside;              /* in the group that clone3 puts it into */
     int failed_step, failed_errno; /* written by the child */

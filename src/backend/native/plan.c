@@ -11,6 +11,7 @@
 #include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/socket.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -47,10 +48,11 @@ static bool has_process_limit(void)
 static void look_at_host(const struct tc_plan *plan, struct tci_host_report *report)
 {
     static const enum tci_feature built[] = {
-        TCI_FEATURE_USER_NAMESPACES, TCI_FEATURE_MOUNT_NAMESPACE, TCI_FEATURE_PID_NAMESPACE,
-        TCI_FEATURE_NET_NAMESPACE,   TCI_FEATURE_IPC_NAMESPACE,   TCI_FEATURE_UTS_NAMESPACE,
-        TCI_FEATURE_MOUNT_API,       TCI_FEATURE_MOUNT_SETATTR,   TCI_FEATURE_PIVOT_ROOT,
-        TCI_FEATURE_TMPFS_SIZE,      TCI_FEATURE_SECCOMP_FILTER,  TCI_FEATURE_PIDFD,
+        TCI_FEATURE_USER_NAMESPACES,  TCI_FEATURE_MOUNT_NAMESPACE, TCI_FEATURE_PID_NAMESPACE,
+        TCI_FEATURE_NET_NAMESPACE,    TCI_FEATURE_IPC_NAMESPACE,   TCI_FEATURE_UTS_NAMESPACE,
+        TCI_FEATURE_MOUNT_API,        TCI_FEATURE_MOUNT_SETATTR,   TCI_FEATURE_PIVOT_ROOT,
+        TCI_FEATURE_TMPFS_SIZE,       TCI_FEATURE_SECCOMP_FILTER,  TCI_FEATURE_PIDFD,
+        TCI_FEATURE_GATE_LOCAL_ROUTE, TCI_FEATURE_GATE_REDIRECT,
     };
     static const struct {
         enum tci_feature feature;
@@ -78,17 +80,6 @@ static void look_at_host(const struct tc_plan *plan, struct tci_host_report *rep
 
 /* ---- refusing ---------------------------------------------------------------------------------- */
 
-static int refuse_network(const struct tc_spec *spec, struct tc_error *reterr)
-{
-    if (spec->settings->network.mode == TCI_NETWORK_NONE ||
-        spec->settings->network.mode == TCI_NETWORK_HOST)
-        return 0;
-    tci_error_set(reterr, TC_ERROR_UNSUPPORTED,
-                  "this version has no gate: it cannot keep network rules");
-    tci_error_remedy(reterr, "set network = \"none\"");
-    return -1;
-}
-
 static int check_clauses(const struct tc_plan *plan, struct tc_error *reterr)
 {
     struct tci_host_report *report = tci_arena_new_of(plan->arena, struct tci_host_report);
@@ -96,8 +87,6 @@ static int check_clauses(const struct tc_plan *plan, struct tc_error *reterr)
     char why[TCI_KEEPING_TEXT_MAX], remedy[TCI_KEEPING_TEXT_MAX];
     if (!report)
         return tci_error_no_memory(reterr);
-    if (refuse_network(&plan->spec, reterr) < 0)
-        return -1;
     look_at_host(plan, report);
     for (int clause = 0; clause < TCI_CLAUSE_COUNT; clause++) {
         if (!(plan->spec.clauses & tci_clause_bit(clause)) ||
@@ -160,11 +149,11 @@ static void describe_layers(struct tc_plan *plan)
         (void)snprintf(landlock, sizeof landlock, " landlock:%d", plan->landlock_abi);
     if (plan->use_cgroup)
         (void)snprintf(group, sizeof group, " cgroup:%s", tci_cgroups_kind(plan->cgroups));
-    (void)snprintf(plan->layers, sizeof plan->layers, "%s%s%snonewprivs seccomp rlimits%s%s",
-                   plan->is_jail ? "userns mountns pidns ipcns utsns cgroupns timens " : "",
-                   plan->is_jail && plan->spec.settings->network.mode != TCI_NETWORK_HOST ? "netns "
-                                                                                          : "",
-                   plan->idmap_fd >= 0 ? "idmap " : "", landlock, group);
+    (void)snprintf(
+        plan->layers, sizeof plan->layers, "%s%s%s%snonewprivs seccomp rlimits%s%s",
+        plan->is_jail ? "userns mountns pidns ipcns utsns cgroupns timens " : "",
+        plan->is_jail && plan->spec.settings->network.mode != TCI_NETWORK_HOST ? "netns " : "",
+        plan->has_gate ? "gate " : "", plan->idmap_fd >= 0 ? "idmap " : "", landlock, group);
 }
 
 static const char *start_directory(const struct tci_settings *s)
@@ -182,8 +171,26 @@ static bool has_handed_mount(const struct tc_plan *plan)
     return false;
 }
 
+static bool has_ipv6(void)
+{
+    int fd = socket(AF_INET6, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+    (void)tci_close(fd);
+    return fd >= 0;
+}
+
+static void plan_gate(struct tc_plan *plan)
+{
+    const struct tci_network *network = &plan->spec.settings->network;
+    plan->has_gate = plan->is_jail && tci_network_has_gate(network);
+    if (!plan->has_gate)
+        return;
+    tci_gate_ports(network, &plan->gate_ports);
+    plan->gate_has_v6 = has_ipv6();
+}
+
 static int compile(struct tc_plan *plan, struct tc_error *reterr)
 {
+    plan_gate(plan);
     plan->landlock_abi = landlock_abi();
     plan->directory = start_directory(plan->spec.settings);
     if (tci_cgroups_open(&plan->cgroups, reterr) < 0 || check_clauses(plan, reterr) < 0 ||
@@ -220,21 +227,13 @@ int tci_native_plan(const struct tc_backend *backend, const struct tc_spec *spec
     plan->is_root = is_host_root();
     (void)pthread_mutex_init(&plan->lock, NULL);
     plan->init_fd = plan->config_fd = plan->idmap_fd = plan->idmap_child = -1;
+    plan->ruleset_fd = -1;
     if (compile(plan, reterr) < 0) {
         tci_native_plan_free(plan);
         return -1;
     }
     *ret = plan;
     return 0;
-}
-
-static bool is_same(const struct tc_plan *plan, const char *host, uint64_t device, uint64_t inode)
-{
-    uint64_t now_device = 0, now_inode = 0;
-    bool is_directory;
-    tc_cleanup(tci_closep) int fd = tci_native_open_grant(plan, host);
-    return fd >= 0 && tci_native_identify(fd, &now_device, &now_inode, &is_directory) == 0 &&
-           now_device == device && now_inode == inode;
 }
 
 /* The path of the host behind a rule; hidden ones have none of their own. */
@@ -264,13 +263,13 @@ bool tci_native_is_stale(const struct tc_plan *plan)
     const struct tci_filesystem *fs = &plan->spec.settings->filesystem;
     for (size_t i = 0; i < plan->mounts.count; i++) {
         const struct tci_mount *m = &plan->mounts.items[i];
-        if (m->flags & TCI_MOUNT_CHECKED && !is_same(plan, m->host, m->device, m->inode))
+        if (m->flags & TCI_MOUNT_CHECKED && !tci_native_is_same(plan, m->host, m->device, m->inode))
             return true;
     }
     for (size_t i = 0; i < plan->rules.count; i++) {
         const struct tci_rule *rule = &plan->rules.items[i];
         if (!plan->is_jail && rule->flags & TCI_MOUNT_CHECKED &&
-            !is_same(plan, rule->path, rule->device, rule->inode))
+            !tci_native_is_same(plan, rule->path, rule->device, rule->inode))
             return true;
     }
     for (size_t i = 0; i < fs->count; i++)
@@ -290,6 +289,7 @@ void tci_native_plan_free(struct tc_plan *plan)
         (void)tci_close(plan->mounts.items[i].source);
     (void)tci_close(plan->init_fd);
     (void)tci_close(plan->config_fd);
+    (void)tci_close(plan->ruleset_fd);
     (void)tci_close(plan->idmap_fd);
     if (plan->idmap_child >= 0)
         (void)waitid(P_PIDFD, (id_t)plan->idmap_child, &(siginfo_t){ 0 }, WEXITED | __WALL);

@@ -7,6 +7,7 @@
 #include "backend/native/native.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <linux/landlock.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -159,17 +160,63 @@ static int check_expressible(const struct tci_settings *s, struct tc_error *rete
     return 0;
 }
 
-/* A path of the host, links followed now; init checks that it still is the same one. */
+/*
+ * Without mounts of its own a cage has the host's paths: so the ruleset is made once, in the plan, of
+ * the very files that were checked, and every call gets it. What is exchanged later is not in it.
+ */
+static int make_ruleset(struct tc_plan *plan, struct tc_error *reterr)
+{
+    const struct tci_rules_list *list = &plan->rules;
+    /* struct landlock_ruleset_attr, as far as the kernel knows it. */
+    const uint64_t handled[] = { list->handled_fs, list->handled_net, list->scoped };
+    plan->ruleset_fd = (int)syscall(SYS_landlock_create_ruleset, handled, list->attr_size, 0);
+    return plan->ruleset_fd < 0 ? tci_error_errno(reterr, errno, "making Landlock rules") : 0;
+}
+
+static int allow(const struct tc_plan *plan, int fd, const struct tci_rule *rule,
+                 struct tc_error *reterr)
+{
+    struct landlock_path_beneath_attr beneath = { .allowed_access = rule->rights, .parent_fd = fd };
+    if (syscall(SYS_landlock_add_rule, plan->ruleset_fd, LANDLOCK_RULE_PATH_BENEATH, &beneath, 0) <
+        0)
+        return tci_error_errno(reterr, errno, "making a Landlock rule for %.300s", rule->path);
+    return 0;
+}
+
+/* The attack: a link to "/" put in a program's place since it was looked at. */
+static int allow_programs(const struct tc_plan *plan, struct tc_error *reterr)
+{
+    for (size_t i = 0; i < plan->rules.count; i++) {
+        const struct tci_rule *rule = &plan->rules.items[i];
+        uint64_t device = 0, inode = 0;
+        bool is_directory;
+        tc_cleanup(tci_closep) int fd = open(rule->path, O_PATH | O_CLOEXEC);
+        if (fd < 0 || tci_native_identify(fd, &device, &inode, &is_directory) < 0 ||
+            device != rule->device || inode != rule->inode) {
+            tci_error_set(reterr, TC_ERROR_UNSUPPORTED, "%.300s was exchanged meanwhile",
+                          rule->path);
+            tci_error_remedy(reterr, "find out who exchanged it, and call again");
+            return -1;
+        }
+        if (allow(plan, fd, rule, reterr) < 0)
+            return -1;
+    }
+    return 0;
+}
+
+/* A path of the host, links followed now. */
 static int add_host(struct tc_plan *plan, const char *path, uint64_t rights, bool optional,
                     struct tc_error *reterr)
 {
     bool is_directory = false;
     uint64_t device = 0, inode = 0;
     struct tci_rule *rule;
-    int fd = tci_native_open_grant(plan, path);
-    int r = fd < 0 ? fd : tci_native_identify(fd, &device, &inode, &is_directory);
-    if (fd >= 0)
-        (void)tci_close(fd);
+    tc_cleanup(tci_closep) int fd = -1;
+    int r = tci_native_open_grant(plan, path);
+    if (r >= 0) {
+        fd = r;
+        r = tci_native_identify(fd, &device, &inode, &is_directory);
+    }
     if (r == -ENOENT && optional)
         return 0;
     if (r < 0) {
@@ -183,7 +230,7 @@ static int add_host(struct tc_plan *plan, const char *path, uint64_t rights, boo
     rule->flags = TCI_MOUNT_CHECKED;
     rule->device = device;
     rule->inode = inode;
-    return 0;
+    return allow(plan, fd, rule, reterr);
 }
 
 static bool holds_programs(const char *path)
@@ -221,8 +268,9 @@ static int process_rules(struct tc_plan *plan, struct tc_error *reterr)
 {
     const struct tci_filesystem *fs = &plan->spec.settings->filesystem;
     const uint64_t execute = plan->programs.any ? FS_EXECUTE : 0;
-    if (check_expressible(plan->spec.settings, reterr) < 0 || process_system(plan, reterr) < 0 ||
-        add_programs(plan, reterr) < 0)
+    if (check_expressible(plan->spec.settings, reterr) < 0 || make_ruleset(plan, reterr) < 0 ||
+        add_programs(plan, reterr) < 0 || allow_programs(plan, reterr) < 0 ||
+        process_system(plan, reterr) < 0)
         return -1;
     for (size_t i = 0; i < fs->count; i++) {
         const struct tci_path_rule *rule = &fs->rules[i];

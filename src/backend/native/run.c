@@ -65,6 +65,8 @@ static int watch_all(struct tc_run *run, struct tc_error *reterr)
         return tci_error_no_memory(reterr);
     if ((run->plan->watch_cpu || run->plan->watch_disk) && start_timer(run, reterr) < 0)
         return -1;
+    if (run->gate && watch(run, tci_gate_fd(run->gate), EPOLLIN, reterr) < 0)
+        return -1;
     if (watch(run, run->report, EPOLLIN, reterr) < 0 || watch(run, run->pidfd, EPOLLIN, reterr) < 0)
         return -1;
     return run->cgroup ? watch(run, run->cgroup->events, (uint32_t)run->cgroup->events_mask, reterr)
@@ -152,10 +154,20 @@ static int detach_mounts(const struct tc_plan *plan, int *ret, size_t *ret_count
     return 0;
 }
 
+static int make_gate(struct tc_run *run, const struct tc_io *io, int *ret_inside,
+                     struct tc_error *reterr)
+{
+    const struct tci_gate_options options = { .settings = run->plan->spec.settings,
+                                              .on_event = io->on_network,
+                                              .data = io->network_data };
+    return run->plan->has_gate ? tci_gate_new(&options, &run->gate, ret_inside, reterr) : 0;
+}
+
 /* Init with everything that it is given; our copies of its ends are closed. */
 static int spawn(struct tc_run *run, const struct tc_io *io, struct tc_error *reterr)
 {
     int report[2] = { -1, -1 }, go[2] = { -1, -1 }, mounts[TCI_HANDED_MAX], r = -1;
+    size_t detached = 0;
     struct tci_spawn s = { .plan = run->plan,
                            .cgroup = run->cgroup,
                            .in = io->in,
@@ -163,7 +175,8 @@ static int spawn(struct tc_run *run, const struct tc_io *io, struct tc_error *re
                            .err = io->err,
                            .mounts = mounts,
                            .pidfd = -1,
-                           .owner = -1 };
+                           .owner = -1,
+                           .gate = -1 };
     const char **argv = init_arguments(run, io);
     if (!argv) {
         tci_error_set(reterr, TC_ERROR_USAGE, "a command of 1 to %d words is needed", argv_max - 1);
@@ -173,7 +186,13 @@ static int spawn(struct tc_run *run, const struct tc_io *io, struct tc_error *re
         /* For each call: the host may have forked since the last one. */
         tci_error_errno(reterr, errno, "opening a handle on this process");
         tci_error_remedy(reterr, "use Linux 5.3 or newer: see pidfd in toolcage doctor");
-    } else if (detach_mounts(run->plan, mounts, &s.mount_count, reterr) == 0) {
+    } else if (make_gate(run, io, &s.gate, reterr) == 0 &&
+               detach_mounts(run->plan, mounts, &detached, reterr) == 0) {
+        s.mount_count = detached;
+        if (run->plan->ruleset_fd >= 0) { /* not a jail: it has no mounts */
+            s.mounts = &run->plan->ruleset_fd;
+            s.mount_count = 1;
+        }
         s.argv = argv;
         s.report = report[1];
         s.go = go[0];
@@ -186,7 +205,8 @@ static int spawn(struct tc_run *run, const struct tc_io *io, struct tc_error *re
     (void)tci_close(report[1]);
     (void)tci_close(go[0]);
     (void)tci_close(s.owner);
-    for (size_t i = 0; i < s.mount_count; i++)
+    (void)tci_close(s.gate);
+    for (size_t i = 0; i < detached; i++)
         (void)tci_close(mounts[i]);
     free(argv);
     return r;
@@ -198,7 +218,6 @@ int tci_native_start(struct tc_plan *plan, const struct tc_io *io, struct tc_run
     struct tc_run *run = calloc(1, sizeof *run);
     if (!run)
         return tci_error_no_memory(reterr);
-    tci_native_bury(plan, false);
     run->plan = plan;
     run->hold = io->hold;
     run->pidfd = run->report = run->go = run->epoll = run->timer = -1;
@@ -214,6 +233,8 @@ int tci_native_start(struct tc_plan *plan, const struct tc_io *io, struct tc_run
         tci_native_destroy(run);
         return -1;
     }
+    /* While the cage is being built. */
+    tci_native_bury(plan, false);
     *ret = run;
     return 0;
 }
@@ -342,6 +363,8 @@ static void describe_failure(const struct tc_run *run, struct tc_error *reterr)
                   strerrordesc_np(r->status) ? strerrordesc_np(r->status) : "unknown error");
     if (r->step == TCI_INIT_STEP_MOUNT_CHANGED)
         tci_error_remedy(reterr, "find out who exchanged it, and call again");
+    else if (r->step == TCI_INIT_STEP_GATE)
+        tci_error_remedy(reterr, "see gate_local_route and gate_redirect in \"toolcage doctor\"");
     else
         tci_error_remedy(reterr, "see \"toolcage doctor\"");
 }
@@ -404,6 +427,8 @@ int tci_native_step(struct tc_run *run, struct tc_outcome *ret, struct tc_error 
 {
     bool over;
     memset(ret, 0, sizeof *ret);
+    if (run->gate)
+        tci_gate_step(run->gate);
     heed_group(run);
     look(run);
     over = has_ended(run);
@@ -411,6 +436,10 @@ int tci_native_step(struct tc_run *run, struct tc_outcome *ret, struct tc_error 
     /* Everything but init has ended when it reports; it is held for the files, or about to leave. */
     if (!over && !run->last.end)
         return 0;
+    if (run->gate && !run->killed && !tci_gate_finish(run->gate))
+        return start_timer(run, reterr);
+    if (run->gate)
+        tci_gate_close(run->gate);
     add_usage(run, ret);
     run->hit |= ret->hit;
     return set_outcome(run, ret, reterr);
@@ -499,6 +528,8 @@ void tci_native_destroy(struct tc_run *run)
     if (run->go >= 0 && run->hold)
         (void)write_go(run, "h");
     run->go = tci_close(run->go);
+    tci_gate_free(run->gate);
+    run->gate = NULL;
     if (run->pidfd >= 0 && !run->ended && run->last.end == TCI_INIT_ENDED && !has_ended(run)) {
         (void)pthread_mutex_lock(&plan->lock);
         run->next = plan->dying;
@@ -511,6 +542,14 @@ void tci_native_destroy(struct tc_run *run)
 }
 
 /* ---- the small ones ------------------------------------------------------------------------------- */
+
+const struct tci_gate_record *tci_native_network(const struct tc_run *run, size_t *ret_count,
+                                                 uint64_t *ret_dropped)
+{
+    *ret_count = 0;
+    *ret_dropped = 0;
+    return run->gate ? tci_gate_records(run->gate, ret_count, ret_dropped) : NULL;
+}
 
 int tci_native_fd(const struct tc_run *run)
 {

@@ -4,6 +4,7 @@
 #define TCI_BACKEND_NATIVE_RUN_H
 
 #include "backend/native/native.h"
+#include "gate/gate.h"
 
 enum { TCI_HANDED_MAX = 480 };
 
@@ -16,6 +17,7 @@ struct tc_run {
     int group;                 /* process: the command's process group; 0: not known yet */
     int report, go, epoll, timer;
     struct tci_disk_watch *disk;
+    struct tci_gate *gate; /* or NULL */
     struct tci_init_report last; /* `end` is 0 until there is one */
     unsigned hit;
     uint64_t written;
@@ -30,6 +32,8 @@ void tci_native_kill(struct tc_run *run);
 void tci_native_destroy(struct tc_run *run);
 /* Collects cages whose init has ended; with `wait`, all that were destroyed. */
 void tci_native_bury(struct tc_plan *plan, bool wait);
+const struct tci_gate_record *tci_native_network(const struct tc_run *run, size_t *ret_count,
+                                                 uint64_t *ret_dropped);
 int tci_native_fd(const struct tc_run *run);
 int tci_native_pid(const struct tc_run *run);
 void tci_native_go(struct tc_run *run);

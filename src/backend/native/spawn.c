@@ -57,7 +57,7 @@ tci_no_address_checks static void enter_groups(struct tci_spawn *spawn)
 tci_no_address_checks static void arrange_descriptors(struct tci_spawn *spawn)
 {
     int from[moves_max] = { spawn->in,     spawn->out,   spawn->err, spawn->plan->config_fd,
-                            spawn->report, spawn->owner, spawn->go };
+                            spawn->report, spawn->owner, spawn->go,  spawn->gate };
     int init = spawn->plan->init_fd;
     int count = TCI_INIT_FD_MOUNTS + (int)spawn->mount_count;
     for (size_t i = 0; i < spawn->mount_count; i++)
@@ -83,8 +83,9 @@ tci_no_address_checks static void arrange_descriptors(struct tci_spawn *spawn)
  * anybody who is not root there. Init needs these few to build the cage. */
 tci_no_address_checks static void keep_capabilities(struct tci_spawn *spawn)
 {
-    static const int needed[] = { CAP_DAC_OVERRIDE, CAP_SETGID,    CAP_SETUID,      CAP_SETPCAP,
-                                  CAP_NET_ADMIN,    CAP_SYS_ADMIN, CAP_SYS_RESOURCE };
+    static const int needed[] = { CAP_DAC_OVERRIDE, CAP_SETGID,    CAP_SETUID,
+                                  CAP_SETPCAP,      CAP_NET_ADMIN, CAP_SYS_ADMIN,
+                                  CAP_SYS_RESOURCE, CAP_NET_RAW,   CAP_NET_BIND_SERVICE };
     struct __user_cap_header_struct header = { .version = _LINUX_CAPABILITY_VERSION_3 };
     struct __user_cap_data_struct data[2] = { { 0 } };
     for (size_t i = 0; i < tci_array_size(needed); i++) {

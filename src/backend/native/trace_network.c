@@ -148,17 +148,12 @@ static void refused_internet(struct tci_trace *trace, const union address *addre
     char text[INET6_ADDRSTRLEN + 16], target[INET6_ADDRSTRLEN + 32], name[16];
     bool is_refused = error == EACCES || error == EPERM;
     bool is_unreachable = error == ENETUNREACH || error == EHOSTUNREACH || error == EADDRNOTAVAIL;
-    if (trace->plan->spec.settings->network.mode == TCI_NETWORK_HOST ||
-        (!is_refused && (!is_unreachable || is_loopback(address))))
+    /* With a gate, that one knows what it refused; what is unreachable then is so in the world. */
+    if (!has_no_network(trace) || (!is_refused && (!is_unreachable || is_loopback(address))))
         return;
     format(address, text, sizeof text);
     (void)snprintf(target, sizeof target, "%s %s", family_name(address->any.sa_family, name), text);
-    if (has_no_network(trace))
-        (void)snprintf(trace->rule, sizeof trace->rule, "network: \"none\"; set network = [\"%s\"]",
-                       text);
-    else
-        (void)snprintf(trace->rule, sizeof trace->rule,
-                       "network: no rule allows it; add \"%s\" to \"network\"", text);
+    (void)snprintf(trace->rule, sizeof trace->rule, "network: \"none\"; set network = [\"%s\"]", text);
     tci_trace_list_add(&trace->list, "network", target, trace->rule);
 }
 

@@ -1,13 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Owns: writing netlink messages into a fixed buffer, and one acknowledged exchange. */
-#include "backend/probe_gate.h"
+#include "gate/netlink.h"
 
 #include <errno.h>
-#include <poll.h>
 #include <string.h>
 #include <unistd.h>
-
-enum { ANSWER_LIMIT_MS = 500 };
 
 /* NLA_HDRLEN without its signs; both kinds of padding are to four bytes. */
 static const size_t attribute_head = NLMSG_ALIGN(sizeof(struct nlattr));
@@ -71,23 +68,23 @@ void tci_netlink_close(struct tci_netlink_batch *b, size_t opened)
         memcpy(b->bytes + opened + offsetof(struct nlattr, nla_len), &length, sizeof length);
 }
 
-/* The first error wins; an acknowledgement is an error of 0. */
-static int read_answer(int fd)
+/* The first error wins; an acknowledgement is an error of 0. Each answer is a datagram. */
+static int read_answers(int fd)
 {
     _Alignas(struct nlmsghdr) char bytes[4096];
-    struct pollfd polled = { .fd = fd, .events = POLLIN };
     const struct nlmsghdr *message = (const struct nlmsghdr *)(const void *)bytes;
     struct nlmsgerr error;
+    bool any = false;
     ssize_t n;
-    if (poll(&polled, 1, ANSWER_LIMIT_MS) != 1)
-        return ETIMEDOUT;
-    n = recv(fd, bytes, sizeof bytes, 0);
-    if (n < 0)
-        return errno;
-    if ((size_t)n < NLMSG_HDRLEN + sizeof error || message->nlmsg_type != NLMSG_ERROR)
-        return EPROTO;
-    memcpy(&error, bytes + NLMSG_HDRLEN, sizeof error);
-    return -error.error;
+    while ((n = recv(fd, bytes, sizeof bytes, MSG_DONTWAIT)) >= 0) {
+        if ((size_t)n < NLMSG_HDRLEN + sizeof error || message->nlmsg_type != NLMSG_ERROR)
+            return EPROTO;
+        memcpy(&error, bytes + NLMSG_HDRLEN, sizeof error);
+        if (error.error)
+            return -error.error;
+        any = true;
+    }
+    return any ? 0 : EPROTO;
 }
 
 int tci_netlink_send(int protocol, struct tci_netlink_batch *b)
@@ -102,7 +99,7 @@ int tci_netlink_send(int protocol, struct tci_netlink_batch *b)
     if (sendto(fd, b->bytes, b->used, 0, (struct sockaddr *)&kernel, sizeof kernel) < 0)
         problem = errno;
     else
-        problem = read_answer(fd);
+        problem = read_answers(fd);
     (void)close(fd);
     return problem;
 }

@@ -1,0 +1,72 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Owns: regular expressions of ECMA-262 (as with its flag u) in PCRE2's words. Every construct is
+ * read here and written anew, so that nothing that only PCRE2 knows (verbs such as (*LIMIT_MATCH=),
+ * recursion, callouts, \C) can be reached through a schema. Linear time, no recursion.
+ *
+ * Wider than the flag u in what cannot be misread: an escaped ASCII sign stands for itself, so do ]
+ * and } alone, and a - beside a class such as \w within [ ].
+ */
+#ifndef TCI_JSON_SCHEMA_ECMA_H
+#define TCI_JSON_SCHEMA_ECMA_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include "base/buf.h"
+
+enum { TCI_ECMA_NAMES_MAX = 32, TCI_ECMA_NESTING_MAX = 100 };
+
+struct tci_ecma_name {
+    const char *text;
+    size_t length;
+    unsigned group;
+};
+
+/* A reading in progress. */
+struct tci_ecma {
+    const char *begin, *at, *end;
+    struct tci_buf *out;  /* NULL: only checks */
+    const char *problem;  /* the first; NULL: none */
+    unsigned group_count; /* of the whole expression */
+    struct tci_ecma_name names[TCI_ECMA_NAMES_MAX];
+    size_t name_count;
+};
+
+/* Writes the expression for PCRE2 to `out` (NULL: only checks it). 0, or -1 with what is wrong, as
+ * "a ) without its (", and the byte where. */
+int tci_ecma_translate(const char *pattern, size_t length, struct tci_buf *out,
+                       const char **ret_problem, size_t *ret_offset) tci_must_check;
+
+/* ---- between its files ------------------------------------------------------------------------ */
+
+/* What an escape stands for. */
+enum tci_ecma_kind { TCI_ECMA_CHARACTER, TCI_ECMA_SET, TCI_ECMA_WORD_BOUNDARY, TCI_ECMA_BACKWARD };
+
+struct tci_ecma_escape {
+    enum tci_ecma_kind kind;
+    uint32_t character; /* may be half of a surrogate pair: then it matches nothing */
+    const char *set;    /* the inside of a class of PCRE2; "" has no member */
+    char set_text[96];  /* `set` may point here */
+    bool negated;       /* \B */
+    unsigned group;     /* \1, \k<name> */
+};
+
+void tci_ecma_emit(struct tci_ecma *ecma, const char *text);
+void tci_ecma_emit_character(struct tci_ecma *ecma, uint32_t character);
+/* Notes the first problem; false. */
+bool tci_ecma_fail(struct tci_ecma *ecma, const char *problem);
+/* The character at `at`, which moves behind it; false at the end or when it is not UTF-8. */
+bool tci_ecma_next(struct tci_ecma *ecma, uint32_t *ret);
+bool tci_ecma_is_surrogate(uint32_t character);
+
+/* Behind the backslash. Within [ ], \b is a backspace and there are no references. */
+bool tci_ecma_read_escape(struct tci_ecma *ecma, bool in_class, struct tci_ecma_escape *ret);
+/* Behind [. Writes the class. */
+bool tci_ecma_class(struct tci_ecma *ecma);
+/* Behind \p or \P. */
+bool tci_ecma_property(struct tci_ecma *ecma, bool negated, struct tci_ecma_escape *ret);
+/* From a ( on, or from the < of \k<: the name between < and >. */
+bool tci_ecma_group_name(struct tci_ecma *ecma, struct tci_ecma_name *ret);
+
+#endif
