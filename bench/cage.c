@@ -26,8 +26,14 @@ static const char *tools(struct bench *bench)
         "[tool.jail]\nbackend = \"jail\"\ncommand = [\"%s\"]\n"
         "[tool.process]\nbackend = \"process\"\ncommand = [\"%s\"]\n"
         "[tool.process_default]\nbackend = \"process\"\nsyscalls = \"default\"\n"
+        "command = [\"%s\"]\n"
+        /* Nothing is dialled: what is measured is a gate that is there. */
+        "[tool.jail_gate]\nbackend = \"jail\"\nnetwork = [\"api.example.com:443\"]\n"
+        "command = [\"%s\"]\n"
+        "[tool.jail_gate_wide]\nbackend = \"jail\"\nnetwork = \"public\"\n"
         "command = [\"%s\"]\n",
-        bench->directory, bench->true_path, bench->true_path, bench->true_path);
+        bench->directory, bench->true_path, bench->true_path, bench->true_path, bench->true_path,
+        bench->true_path);
     return bench_file(bench, "tools.toml", text);
 }
 

@@ -108,6 +108,13 @@ int bench_memory_bare_run(struct bench *bench, struct bench_subject *subject, do
 int bench_memory_pss_run(struct bench *bench, struct bench_subject *subject, double *ret_value);
 int bench_memory_private_run(struct bench *bench, struct bench_subject *subject, double *ret_value);
 
+/* ---- gate.c: connections through a gate; `argument`: what is done (stream, request, many) and how
+ * (direct, address, name) */
+
+int bench_gate_prepare(struct bench *bench, struct bench_subject *subject);
+int bench_gate_run(struct bench *bench, struct bench_subject *subject, double *ret_value);
+void bench_gate_close(void);
+
 /* ---- resident.c: calls from a process that holds `argument` bytes; "fork" or a tool before it */
 
 int bench_resident_prepare(struct bench *bench, struct bench_subject *subject);

@@ -24,7 +24,7 @@ STYLE = """
   }
 """
 KINDS = {"floor": "kernel", "library": "ours", "command line": "ours", "peer": "peer", "python": "ours",
-         "caller": "ours"}
+         "caller": "ours", "gate": "ours"}
 
 
 def kind(row):

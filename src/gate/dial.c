@@ -14,11 +14,15 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include "base/clock.h"
 #include "base/fd.h"
 
-enum { attempts_max = 64 };
+enum {
+    attempts_max = 64,
+    open_max = 6, /* at a time: a name with many silent addresses must not use up descriptors */
+};
 
 struct attempt {
     struct tci_dial *dial;
@@ -53,8 +57,6 @@ static int rank_of(int problem, bool at_once)
         return 4;
     case ENETUNREACH:
         return at_once ? 1 : 2;
-    case EADDRNOTAVAIL:
-        return 1;
     default:
         return 5;
     }
@@ -63,7 +65,7 @@ static int rank_of(int problem, bool at_once)
 static void remember(struct tci_dial *dial, int problem, bool at_once)
 {
     int rank;
-    if (problem == EAFNOSUPPORT)
+    if (problem == EAFNOSUPPORT || problem == EADDRNOTAVAIL) /* this host has none of that family */
         problem = ENETUNREACH;
     rank = rank_of(problem, at_once);
     if (rank <= dial->problem_rank)
@@ -100,6 +102,15 @@ static void end_attempt(struct attempt *attempt)
     attempt->dial->open--;
 }
 
+/* The kernel gives the lowest number that is free, so a high one means that few are left. They are for
+ * the host, and for the connections that are being accepted: cages that dial must not have them all. */
+static bool is_scarce(int fd)
+{
+    struct rlimit limit;
+    return getrlimit(RLIMIT_NOFILE, &limit) == 0 &&
+           (rlim_t)fd >= limit.rlim_cur - limit.rlim_cur / 8;
+}
+
 /* 0, or an errno. */
 static int begin_attempt(struct attempt *attempt)
 {
@@ -109,6 +120,10 @@ static int begin_attempt(struct attempt *attempt)
     int fd = socket(to.ss_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, IPPROTO_TCP), r;
     if (fd < 0)
         return errno;
+    if (is_scarce(fd)) {
+        (void)tci_close(fd);
+        return EMFILE;
+    }
     (void)setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &yes, sizeof yes);
     /* ::ffff:127.0.0.1 was judged as an IPv6 address: it must not become an IPv4 one here. */
     if ((to.ss_family == AF_INET6 &&
@@ -173,11 +188,25 @@ static void finish(struct tci_dial *dial, int fd, const struct tci_address *addr
     done(data, fd, &won, fd < 0 ? problem : 0);
 }
 
+/* It has had its time: open_max times the stagger. */
+static void end_oldest(struct tci_dial *dial)
+{
+    for (size_t i = 0; i < dial->next; i++) {
+        if (dial->attempts[i].source.in_loop) {
+            end_attempt(&dial->attempts[i]);
+            remember(dial, ETIMEDOUT, false);
+            return;
+        }
+    }
+}
+
 /* Starts the next try that gets under way. With none left and none open, the end comes from the loop,
  * also when this is called from tci_dial_start(). */
 static void advance(struct tci_dial *dial)
 {
     uint64_t now = tci_clock_us();
+    if (dial->open == open_max && dial->next < dial->count)
+        end_oldest(dial);
     while (dial->next < dial->count) {
         int problem = begin_attempt(&dial->attempts[dial->next++]);
         if (problem) {
@@ -185,7 +214,8 @@ static void advance(struct tci_dial *dial)
             continue;
         }
         if (dial->next < dial->count)
-            tci_loop_set_timer(dial->loop, &dial->stagger, now + TCI_DIAL_STAGGER_MS * 1000);
+            tci_loop_set_timer(dial->loop, &dial->stagger,
+                               now + (uint64_t)TCI_DIAL_STAGGER_MS * 1000);
         return;
     }
     tci_loop_set_timer(dial->loop, &dial->stagger, dial->open ? 0 : now);
@@ -266,7 +296,7 @@ int tci_dial_start(struct tci_loop *loop, const struct tci_address *addresses, s
         dial->attempts[i].source.ready = attempt_ready;
         dial->attempts[i].source.data = &dial->attempts[i];
     }
-    tci_loop_set_timer(loop, &dial->limit, tci_clock_us() + TCI_DIAL_TIMEOUT_MS * 1000);
+    tci_loop_set_timer(loop, &dial->limit, tci_clock_us() + (uint64_t)TCI_DIAL_TIMEOUT_MS * 1000);
     advance(dial);
     *ret = dial;
     return 0;

@@ -7,12 +7,20 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
+#include <sys/resource.h>
 #include <unistd.h>
 #include "base/clock.h"
 #include "base/fd.h"
 #include "gate/setup.h"
 
-enum { drain_us = 2000000 };
+enum {
+    drain_us = 2000000,
+    /* A cage can send a hundred thousand packets a second, and each of them costs the host time that no
+     * limit of the cage counts. So many of them are looked at in so long; the others wait, or get lost
+     * as in any network. */
+    busy_us = 100000,
+    busy_max = 1000,
+};
 
 struct tci_address tci_gate_plain(const struct in6_addr *address)
 {
@@ -71,7 +79,8 @@ static void channel_ready(struct tci_source *source, uint32_t events)
         return; /* init could not do it, and reports why */
     count = (head->cmsg_len - CMSG_LEN(0)) / sizeof(int);
     memcpy(sockets, CMSG_DATA(head), count * sizeof(int));
-    if (fixed <= TCI_GATE_SOCKET_LISTENERS && fixed >= TCI_GATE_SOCKET_TCP6 && count > fixed) {
+    if (fixed <= TCI_GATE_SOCKET_LISTENERS && fixed >= TCI_GATE_SOCKET_TCP6 && count > fixed &&
+        !(message.msg_flags & MSG_CTRUNC)) {
         serve(gate, sockets, count, fixed);
         return;
     }
@@ -89,7 +98,48 @@ static void close_sockets(struct tci_gate *gate, size_t first)
         gate->socket_count = first;
 }
 
+/* ---- resting ---------------------------------------------------------------------------------------- */
+
+static void has_rested(struct tci_timer *timer)
+{
+    struct tci_gate *gate = timer->data;
+    for (size_t i = 0; i < gate->socket_count; i++)
+        if (!gate->sources[i].in_loop && gate->sources[i].ready)
+            (void)tci_loop_add(gate->loop, &gate->sources[i], gate->sockets[i], EPOLLIN);
+    tci_gate_dns_rested(gate);
+}
+
+void tci_gate_rest(struct tci_gate *gate, struct tci_source *source)
+{
+    tci_loop_remove(gate->loop, source);
+    if (!gate->rest.deadline)
+        tci_loop_set_timer(gate->loop, &gate->rest, tci_clock_us() + busy_us);
+}
+
+bool tci_gate_is_busy(struct tci_gate *gate, struct tci_source *source)
+{
+    const uint64_t now = tci_clock_us();
+    if (now - gate->busy_since >= busy_us) {
+        gate->busy_since = now;
+        gate->busy_count = 0;
+    }
+    if (++gate->busy_count < busy_max)
+        return false;
+    tci_gate_rest(gate, source);
+    return true;
+}
+
 /* ---- the object ------------------------------------------------------------------------------------ */
+
+/* The kernel cuts off what a process has no descriptors for, and the cage would run without its
+ * listeners: said before, that is an error which somebody sees. `fd` is the highest so far. */
+static bool has_room_for_sockets(const struct tci_gate *gate, int fd)
+{
+    struct rlimit limit;
+    const size_t listeners = 1 + (gate->ports.every ? 1 : gate->ports.count);
+    return getrlimit(RLIMIT_NOFILE, &limit) < 0 ||
+           (rlim_t)fd + TCI_GATE_SOCKET_LISTENERS + listeners < limit.rlim_cur;
+}
 
 int tci_gate_new(const struct tci_gate_options *options, struct tci_gate **ret, int *ret_inside,
                  struct tc_error *reterr)
@@ -105,6 +155,7 @@ int tci_gate_new(const struct tci_gate_options *options, struct tci_gate **ret, 
                                         .bytes_out_max = limits->bytes_out,
                                         .rate = limits->rate };
     gate->started = tci_clock_us();
+    gate->rest = (struct tci_timer){ .due = has_rested, .data = gate };
     gate->channel = -1;
     tci_gate_ports(gate->network, &gate->ports);
     gate->catches_loopback = tci_gate_catches_loopback(gate->network);
@@ -118,6 +169,12 @@ int tci_gate_new(const struct tci_gate_options *options, struct tci_gate **ret, 
         return -1;
     }
     gate->channel = ends[0];
+    if (!has_room_for_sockets(gate, ends[1])) {
+        tci_error_errno(reterr, EMFILE, "making the sockets of the gate");
+        (void)tci_close(ends[1]);
+        tci_gate_free(gate);
+        return -1;
+    }
     gate->channel_source = (struct tci_source){ .ready = channel_ready, .data = gate };
     if (tci_loop_add(gate->loop, &gate->channel_source, gate->channel, EPOLLIN) < 0) {
         tci_error_errno(reterr, errno, "watching the gate");
@@ -159,6 +216,7 @@ void tci_gate_close(struct tci_gate *gate)
     gate->channel = tci_close(gate->channel);
     tci_gate_connect_close(gate, true);
     tci_gate_dns_close(gate);
+    tci_loop_set_timer(gate->loop, &gate->rest, 0);
     close_sockets(gate, 0);
 }
 

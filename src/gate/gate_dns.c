@@ -114,23 +114,31 @@ static void answer(struct tci_gate *gate, const struct tci_gate_asker *asker,
 static bool leads_somewhere_at(struct tci_gate_name *name, uint16_t port,
                                struct tci_gate_verdict *verdict, const struct tci_address **refused)
 {
-    const struct tci_network *network = name->gate->network;
     struct tci_gate_verdict by_name;
-    if (!tci_gate_allows_name(network, &name->host, port, &by_name))
+    if (!tci_gate_allows_name(name->gate->network, &name->host, port, &by_name))
         return false;
     for (size_t i = 0; i < name->found.count; i++) {
         const struct tci_address *address = &name->found.addresses[i];
-        if (tci_gate_allows_resolved(network, &name->host, address, tci_address_is_own(address),
-                                     port, verdict))
+        if (tci_gate_name_leads_to(name, address, port, verdict))
             return true;
         *refused = address;
     }
     return false;
 }
 
+/* Is it the first rule with its port? The others would only say the same again. */
+static bool is_first_of_port(const struct tci_network *network, size_t i)
+{
+    for (size_t before = 0; before < i; before++)
+        if (!network->rules[before].rule.deny &&
+            network->rules[before].rule.port_low == network->rules[i].rule.port_low)
+            return false;
+    return true;
+}
+
 /* Can one of its addresses be reached at all? Else there is no use in giving the program one: it would
  * only learn later. The last word is spoken when the port is known. */
-static bool leads_somewhere(struct tci_gate_name *name)
+static bool find_out(struct tci_gate_name *name)
 {
     const struct tci_network *network = name->gate->network;
     const struct tci_address *refused = NULL;
@@ -139,13 +147,24 @@ static bool leads_somewhere(struct tci_gate_name *name)
         leads_somewhere_at(name, any_port, &verdict, &refused))
         return true;
     for (size_t i = 0; i < network->count; i++)
-        if (!network->rules[i].rule.deny &&
+        if (!network->rules[i].rule.deny && is_first_of_port(network, i) &&
             leads_somewhere_at(name, network->rules[i].rule.port_low, &verdict, &refused))
             return true;
     if (!refused)
         return true; /* allowed in a way that only the port can tell */
-    tci_gate_refused(name->gate, "dns", name->host.name, refused, 0, &verdict);
+    name->refusal = tci_gate_refused(name->gate, "dns", name->host.name, refused, 0, &verdict);
     return false;
+}
+
+/* Once for each lookup. The attack: a name with many refused addresses under many rules, asked for
+ * again and again, keeps the host busy for seconds with each question. */
+static bool leads_somewhere(struct tci_gate_name *name)
+{
+    if (name->leads == TCI_LEADS_NOWHERE)
+        tci_gate_refused_again(name->gate, name->refusal);
+    if (name->leads == TCI_LEADS_UNKNOWN)
+        name->leads = find_out(name) ? TCI_LEADS_SOMEWHERE : TCI_LEADS_NOWHERE;
+    return name->leads == TCI_LEADS_SOMEWHERE;
 }
 
 static void answer_known(struct tci_gate_name *name, const struct tci_gate_asker *asker,
@@ -269,9 +288,11 @@ static bool receive(struct tci_gate *gate, int fd)
 
 void tci_gate_dns_ready(struct tci_source *source, uint32_t events)
 {
+    struct tci_gate *gate = source->data;
     (void)events;
-    for (int i = 0; i < questions_per_step && receive(source->data, source->fd); i++)
-        ;
+    for (int i = 0; i < questions_per_step && receive(gate, source->fd); i++)
+        if (tci_gate_is_busy(gate, source))
+            return;
 }
 
 /* ---- over TCP ------------------------------------------------------------------------------------ */
@@ -335,6 +356,7 @@ static void peer_ready(struct tci_source *source, uint32_t events)
         handle(peer->gate, &asker, peer->bytes + length_size, length);
         peer->used -= length_size + length;
         memmove(peer->bytes, peer->bytes + length_size + length, peer->used);
+        (void)tci_gate_is_busy(peer->gate, source);
     }
     tci_loop_set_timer(peer->gate->loop, &peer->timer, tci_clock_us() + idle_us);
 }
@@ -360,6 +382,13 @@ void tci_gate_dns_accept(struct tci_gate *gate, int fd)
         return;
     }
     tci_loop_set_timer(gate->loop, &peer->timer, tci_clock_us() + idle_us);
+}
+
+void tci_gate_dns_rested(struct tci_gate *gate)
+{
+    for (struct tci_gate_peer *peer = gate->peers; peer; peer = peer->next)
+        if (!peer->source.in_loop)
+            (void)tci_loop_add(gate->loop, &peer->source, peer->fd, EPOLLIN);
 }
 
 void tci_gate_dns_close(struct tci_gate *gate)

@@ -60,7 +60,7 @@ long tci_gate_note(struct tci_gate *gate, const struct tci_gate_record *record)
     return (long)gate->record_count - 1;
 }
 
-void tci_gate_refused(struct tci_gate *gate, const char *protocol, const char *host,
+long tci_gate_refused(struct tci_gate *gate, const char *protocol, const char *host,
                       const struct tci_address *address, uint16_t port,
                       const struct tci_gate_verdict *verdict)
 {
@@ -73,5 +73,13 @@ void tci_gate_refused(struct tci_gate *gate, const char *protocol, const char *h
     memcpy(record.rule, verdict->rule, sizeof record.rule);
     memcpy(record.reason, verdict->reason, sizeof record.reason);
     memcpy(record.fix, verdict->fix, sizeof record.fix);
-    (void)tci_gate_note(gate, &record);
+    return tci_gate_note(gate, &record);
+}
+
+void tci_gate_refused_again(struct tci_gate *gate, long record)
+{
+    if (record == TCI_GATE_NO_RECORD)
+        gate->dropped++;
+    else
+        gate->records[record].count++;
 }

@@ -12,6 +12,7 @@
 #include <netdb.h>
 #include <netinet/in.h>
 #include <pthread.h>
+#include <resolv.h>
 #include <signal.h>
 #include <stdatomic.h>
 #include <stdlib.h>
@@ -111,13 +112,32 @@ static bool is_known(const struct tci_lookup_result *result, const struct tci_ad
     return false;
 }
 
+/*
+ * The attack: for a name that does not exist, the resolver tries the domains of the host's search list
+ * behind it. "c2VjcmV0.allowed.example.corp.example" is none that a rule allows; it would leave the host
+ * all the same, and its address would count as the allowed name's. A name without a dot is meant so: it
+ * is no other name by that. The setting is this thread's own.
+ */
+static void ask_for_it_alone(const char *name)
+{
+#ifdef RES_DNSRCH
+    if (strchr(name, '.') && res_init() == 0)
+        _res.options &= ~(unsigned long)(RES_DEFNAMES | RES_DNSRCH);
+#else
+    (void)name;
+#endif
+}
+
 static void ask(struct question *question)
 {
     const struct addrinfo hints = { .ai_family = AF_UNSPEC, .ai_socktype = SOCK_STREAM };
     struct tci_lookup_result *result = &question->result;
     struct addrinfo *list = NULL;
     struct tci_address address;
-    int r = getaddrinfo(question->name, NULL, &hints, &list), problem = errno;
+    int r, problem;
+    ask_for_it_alone(question->name);
+    r = getaddrinfo(question->name, NULL, &hints, &list);
+    problem = errno;
     if (r != 0) {
         result->end = r == EAI_NONAME || r == EAI_NODATA || r == EAI_ADDRFAMILY ? TCI_LOOKUP_NO_NAME
                                                                                 : TCI_LOOKUP_FAILED;

@@ -76,22 +76,21 @@ static void join(struct tci_waiter *waiter)
 void tci_budget_leave(struct tci_waiter *waiter)
 {
     struct tci_budget *budget = waiter->budget;
-    struct tci_waiter *before = NULL;
+    struct tci_waiter **at = &budget->first, *before = NULL;
     if (!waiter->queued)
         return;
     waiter->queued = false;
     tci_loop_set_timer(waiter->loop, &waiter->timer, 0);
-    if (budget->first == waiter) {
-        budget->first = waiter->next;
-        if (budget->first)
-            set_timer(budget->first, 1);
-    } else {
-        for (before = budget->first; before->next != waiter;)
-            before = before->next;
-        before->next = waiter->next;
+    while (*at && *at != waiter) {
+        before = *at;
+        at = &before->next;
     }
+    if (*at)
+        *at = waiter->next;
     if (budget->last == waiter)
         budget->last = before;
+    if (!before && budget->first)
+        set_timer(budget->first, 1);
 }
 
 /* It may have left because one of its directions had its share, while the other one still waits. */
@@ -109,8 +108,11 @@ static uint64_t ask_rate(struct tci_waiter *waiter, bool *ret_paused)
     struct tci_budget *budget = waiter->budget;
     uint64_t wait_us, room = rate_room(budget, budget->rate, &wait_us);
     bool is_next = !budget->first || budget->first == waiter;
+    if (waiter->served && waiter->left)
+        return waiter->left;
     if (room && is_next && !waiter->served) {
         waiter->served = true;
+        waiter->left = room;
         tci_budget_leave(waiter);
         return room;
     }
@@ -133,12 +135,15 @@ uint64_t tci_budget_ask(struct tci_waiter *waiter, bool inward, bool *ret_paused
     return room;
 }
 
-void tci_budget_charge(struct tci_budget *budget, bool inward, uint64_t bytes)
+void tci_budget_charge(struct tci_waiter *waiter, bool inward, uint64_t bytes)
 {
+    struct tci_budget *budget = waiter->budget;
     if (inward)
         budget->bytes_in += bytes;
     else
         budget->bytes_out += bytes;
-    if (budget->rate && budget->rate < rate_max)
+    if (budget->rate && budget->rate < rate_max) {
         budget->allowance -= smaller(bytes, budget->allowance);
+        waiter->left -= smaller(bytes, waiter->left);
+    }
 }

@@ -121,7 +121,7 @@ static int pay(struct tci_flow *flow)
     if (!room)
         return flow->paused ? TCI_FLOW_GOES_ON : TCI_RELAY_LIMIT;
     flow->paid = smaller(flow->cleared, room);
-    tci_budget_charge(flow->waiter->budget, flow->inward, flow->paid);
+    tci_budget_charge(flow->waiter, flow->inward, flow->paid);
     flow->passed += flow->paid;
     return TCI_FLOW_GOES_ON;
 }
@@ -283,7 +283,7 @@ static int pull(struct tci_flow *flow, size_t *ret)
         r = pull_spliced(flow, room, ret);
     else
         r = pull_copied(flow, room, ret);
-    tci_budget_charge(flow->waiter->budget, flow->inward, *ret);
+    tci_budget_charge(flow->waiter, flow->inward, *ret);
     flow->passed += *ret;
     return r;
 }

@@ -45,12 +45,13 @@ struct tci_waiter {
     struct tci_timer timer;
     struct tci_waiter *next;
     bool queued;
-    bool served; /* has had its share in this turn; whoever starts a turn takes it back */
+    bool served;   /* has got a share in this turn; whoever starts a turn takes it back */
+    uint64_t left; /* of that share */
 };
 
 /* Bytes that may pass now. 0: not now, the timer will say when (*ret_paused), or never. */
 uint64_t tci_budget_ask(struct tci_waiter *waiter, bool inward, bool *ret_paused);
-void tci_budget_charge(struct tci_budget *budget, bool inward, uint64_t bytes);
+void tci_budget_charge(struct tci_waiter *waiter, bool inward, uint64_t bytes);
 /* Stays in the queue, or gets into it; or waits no more. One of them ends each turn. */
 void tci_budget_wait(struct tci_waiter *waiter);
 void tci_budget_leave(struct tci_waiter *waiter);

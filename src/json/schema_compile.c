@@ -40,12 +40,12 @@ int tci_compile_fail(struct tci_compiler *c, const struct tci_schema_node *node,
 int tci_compile_exhausted(struct tci_compiler *c)
 {
     const struct tci_schema_limits *limits = &c->program->limits;
-    if (c->budget.no_memory)
+    if (c->budget.exhausted == TCI_EXHAUSTED_MEMORY)
         return tci_compile_no_memory(c);
     if (c->places.names.count > limits->schemas)
         return tci_error_set(c->error, TC_ERROR_TOO_LARGE, "more than %zu schemas",
                              limits->schemas);
-    if (c->budget.steps == 0)
+    if (c->budget.exhausted == TCI_EXHAUSTED_STEPS)
         return tci_error_set(c->error, TC_ERROR_TOO_LARGE, "more than %zu values in the schema",
                              limits->values);
     return tci_error_set(c->error, TC_ERROR_TOO_LARGE, "the schema is nested more than %u deep",
@@ -110,10 +110,10 @@ static int compile_document(struct tci_compiler *c, const json_t *document)
         return -1;
     c->queue_all = false;
     tci_queue(c, root);
-    if (drain_queue(c) < 0 || tci_compile_finish(c) < 0)
+    if (drain_queue(c) < 0)
         return -1;
     c->program->root = root->node;
-    return 0;
+    return tci_compile_finish(c);
 }
 
 static void set_limits(struct tci_schema_limits *limits)
@@ -166,7 +166,7 @@ int tci_schema_compile(const json_t *document, const struct tci_schema_options *
     c.scratch = scratch;
     c.owned = owned;
     c.queue_end = &c.queue;
-    c.budget = (struct tci_schema_budget){ program->limits.values, program->limits.nesting, 0, 0 };
+    c.budget = (struct tci_schema_budget){ program->limits.values, program->limits.nesting, 0 };
     c.places.names.key = c.resources.names.key = c.anchors.names.key = c.dynamic.names.key =
         program->hash_key[0];
     status = compile_document(&c, document);

@@ -60,7 +60,7 @@ struct tci_compiler {
     struct tci_source *queue, **queue_end;
     bool queue_all; /* every schema that the walk finds: in the document that is compiled */
     struct tci_name_map dynamic; /* anchors that a $dynamicRef names: struct tci_dynamic_anchor */
-    json_t **owned; /* documents of ours, to be released */
+    json_t **owned;              /* documents of ours, to be released */
     size_t owned_count;
 };
 
@@ -173,7 +173,8 @@ const struct tci_schema_node *tci_child(struct tci_compiler *c, struct tci_sourc
 int tci_child_list(struct tci_compiler *c, struct tci_source *source, const char *keyword,
                    const json_t *list, struct tci_schema_list *ret) tci_must_check;
 int tci_compile_pattern(struct tci_compiler *c, struct tci_source *source, const char *keyword,
-                        const char *text, size_t length, const struct tci_regex **ret) tci_must_check;
+                        const char *text, size_t length,
+                        const struct tci_regex **ret) tci_must_check;
 
 /* Walks the members of an object: tci_object_foreach(at, object) { ... }. */
 #define tci_object_foreach(at, object)                                                             \

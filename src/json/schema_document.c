@@ -109,7 +109,8 @@ static bool is_anchor(const char *name, size_t length)
     for (size_t i = 0; i < length; i++) {
         char ch = name[i];
         bool letter = (ch >= 'a' && ch <= 'z') || (ch >= 'A' && ch <= 'Z') || ch == '_';
-        if (!letter && (i == 0 || !((ch >= '0' && ch <= '9') || ch == '-' || ch == '.' || ch == ':')))
+        if (!letter &&
+            (i == 0 || !((ch >= '0' && ch <= '9') || ch == '-' || ch == '.' || ch == ':')))
             return false;
     }
     return length > 0;
@@ -211,8 +212,8 @@ static int read_foreign(struct tci_compiler *c, const char *uri, unsigned depth,
     ret->vocabularies = 0;
     tci_object_foreach(at, vocabularies)
     {
-        if (add_vocabulary(c, json_object_iter_key(at),
-                           json_is_true(json_object_iter_value(at)), ret) < 0)
+        if (add_vocabulary(c, json_object_iter_key(at), json_is_true(json_object_iter_value(at)),
+                           ret) < 0)
             return -1;
     }
     return 0;

@@ -194,8 +194,10 @@ static bool read_braces(struct tci_ecma *ecma)
     if (!read_count(ecma, &least))
         return false;
     (void)snprintf(text, sizeof text, "{%u}", least);
+    most = least;
     if (skip(ecma, ",")) {
         (void)snprintf(text, sizeof text, "{%u,}", least);
+        most = UINT32_MAX;
         if (!is_next(ecma, "}")) {
             if (!read_count(ecma, &most))
                 return false;
@@ -207,6 +209,7 @@ static bool read_braces(struct tci_ecma *ecma)
     if (!skip(ecma, "}"))
         return tci_ecma_fail(ecma, "a { without its }; for the sign itself write \\{");
     tci_ecma_emit(ecma, text);
+    tci_simple_repeat(ecma->simple, least, most);
     return true;
 }
 
@@ -220,6 +223,7 @@ static bool read_quantifier(struct tci_ecma *ecma, bool can_repeat)
             return false;
     } else {
         tci_ecma_emit(ecma, sign == '*' ? "*" : sign == '+' ? "+" : "?");
+        tci_simple_repeat(ecma->simple, sign == '+', sign == '?' ? 1 : UINT32_MAX);
         ecma->at++;
     }
     if (skip(ecma, "?"))
@@ -230,11 +234,16 @@ static bool read_quantifier(struct tci_ecma *ecma, bool can_repeat)
 static bool read_escape(struct tci_ecma *ecma, bool *ret_can_repeat)
 {
     struct tci_ecma_escape escape;
+    struct tci_simple_set set = { { 0 }, TCI_OTHERS_OUT };
     char text[32];
 
     ecma->at++;
     if (!tci_ecma_read_escape(ecma, false, &escape))
         return false;
+    if (tci_ecma_simple_set(&escape, &set))
+        tci_simple_add(ecma->simple, &set);
+    else
+        tci_simple_give_up(ecma->simple);
     *ret_can_repeat = escape.kind != TCI_ECMA_WORD_BOUNDARY;
     switch (escape.kind) {
     case TCI_ECMA_CHARACTER:
@@ -262,11 +271,43 @@ static bool read_escape(struct tci_ecma *ecma, bool *ret_can_repeat)
 /* A character that stands for itself. */
 static bool read_literal(struct tci_ecma *ecma)
 {
-    uint32_t c;
-    if (!tci_ecma_next(ecma, &c))
+    struct tci_ecma_escape itself = { .kind = TCI_ECMA_CHARACTER };
+    struct tci_simple_set set = { { 0 }, TCI_OTHERS_OUT };
+    if (!tci_ecma_next(ecma, &itself.character))
         return false;
-    tci_ecma_emit_character(ecma, c);
+    tci_ecma_emit_character(ecma, itself.character);
+    if (tci_ecma_simple_set(&itself, &set))
+        tci_simple_add(ecma->simple, &set);
+    else
+        tci_simple_give_up(ecma->simple);
     return true;
+}
+
+static void read_dot(struct tci_ecma *ecma)
+{
+    struct tci_simple_set set = { { 0 }, TCI_OTHERS_OUT };
+    tci_simple_set_range(&set, '\n', '\n');
+    tci_simple_set_range(&set, '\r', '\r');
+    tci_simple_set_invert(&set);
+    set.others = TCI_OTHERS_BUT_SEPARATORS;
+    tci_simple_add(ecma->simple, &set);
+    tci_ecma_emit(ecma, "[^\\n\\r\\x{2028}\\x{2029}]");
+    ecma->at++;
+}
+
+/* |, ^ and $, which match no character. $ is the very end, and not before a line feed that ends the
+ * text. */
+static void read_assertion(struct tci_ecma *ecma)
+{
+    char sign = *ecma->at;
+    if (sign == '^' && ecma->at == ecma->begin)
+        tci_simple_begin(ecma->simple);
+    else if (sign == '$')
+        tci_simple_end(ecma->simple);
+    else
+        tci_simple_give_up(ecma->simple);
+    tci_ecma_emit(ecma, sign == '|' ? "|" : sign == '^' ? "^" : "\\z");
+    ecma->at++;
 }
 
 struct shape {
@@ -277,6 +318,7 @@ struct shape {
 
 static bool read_bracket(struct tci_ecma *ecma, struct shape *shape)
 {
+    tci_simple_give_up(ecma->simple);
     if (*ecma->at == '(') {
         if (shape->depth == TCI_ECMA_NESTING_MAX)
             return tci_ecma_fail(ecma, "groups nested more than 100 deep");
@@ -307,17 +349,12 @@ static bool read_part(struct tci_ecma *ecma, struct shape *shape)
         return true;
     case '|':
     case '^':
-        tci_ecma_emit(ecma, *ecma->at++ == '|' ? "|" : "^");
-        shape->can_repeat = false;
-        return true;
-    case '$': /* at the very end, and not before a line feed that ends the text */
-        tci_ecma_emit(ecma, "\\z");
-        ecma->at++;
+    case '$':
+        read_assertion(ecma);
         shape->can_repeat = false;
         return true;
     case '.':
-        tci_ecma_emit(ecma, "[^\\n\\r\\x{2028}\\x{2029}]");
-        ecma->at++;
+        read_dot(ecma);
         break;
     case '[':
         ecma->at++;
@@ -336,9 +373,11 @@ static bool read_part(struct tci_ecma *ecma, struct shape *shape)
 }
 
 int tci_ecma_translate(const char *pattern, size_t length, struct tci_buf *out,
-                       const char **ret_problem, size_t *ret_offset)
+                       struct tci_simple *simple, const char **ret_problem, size_t *ret_offset)
 {
-    struct tci_ecma ecma = { pattern, pattern, pattern + length, out, NULL, 0, { { 0 } }, 0 };
+    struct tci_ecma ecma = {
+        .begin = pattern, .at = pattern, .end = pattern + length, .out = out, .simple = simple
+    };
     struct shape shape = { .depth = 0 };
     bool good = count_groups(&ecma);
 

@@ -14,6 +14,7 @@
 #include <stddef.h>
 #include <stdint.h>
 #include "base/buf.h"
+#include "json/schema_simple.h"
 
 enum { TCI_ECMA_NAMES_MAX = 32, TCI_ECMA_NESTING_MAX = 100 };
 
@@ -26,17 +27,19 @@ struct tci_ecma_name {
 /* A reading in progress. */
 struct tci_ecma {
     const char *begin, *at, *end;
-    struct tci_buf *out;  /* NULL: only checks */
-    const char *problem;  /* the first; NULL: none */
-    unsigned group_count; /* of the whole expression */
+    struct tci_buf *out;       /* NULL: only checks */
+    struct tci_simple *simple; /* gets the same expression, or gives up; may be NULL */
+    const char *problem;       /* the first; NULL: none */
+    unsigned group_count;      /* of the whole expression */
     struct tci_ecma_name names[TCI_ECMA_NAMES_MAX];
     size_t name_count;
 };
 
-/* Writes the expression for PCRE2 to `out` (NULL: only checks it). 0, or -1 with what is wrong, as
- * "a ) without its (", and the byte where. */
+/* Writes the expression for PCRE2 to `out` (NULL: only checks it), and to `simple` unless that is
+ * NULL. 0, or -1 with what is wrong, as "a ) without its (", and the byte where. */
 int tci_ecma_translate(const char *pattern, size_t length, struct tci_buf *out,
-                       const char **ret_problem, size_t *ret_offset) tci_must_check;
+                       struct tci_simple *simple, const char **ret_problem,
+                       size_t *ret_offset) tci_must_check;
 
 /* ---- between its files ------------------------------------------------------------------------ */
 
@@ -62,6 +65,8 @@ bool tci_ecma_is_surrogate(uint32_t character);
 
 /* Behind the backslash. Within [ ], \b is a backspace and there are no references. */
 bool tci_ecma_read_escape(struct tci_ecma *ecma, bool in_class, struct tci_ecma_escape *ret);
+/* The set for the simple matcher; false: it is beyond that. */
+bool tci_ecma_simple_set(const struct tci_ecma_escape *escape, struct tci_simple_set *set);
 /* Behind [. Writes the class. */
 bool tci_ecma_class(struct tci_ecma *ecma);
 /* Behind \p or \P. */

@@ -211,7 +211,40 @@ bool tci_ecma_read_escape(struct tci_ecma *ecma, bool in_class, struct tci_ecma_
     }
 }
 
+/* Adds to the set; what is beyond ASCII must be in it as a whole or not at all. */
+bool tci_ecma_simple_set(const struct tci_ecma_escape *escape, struct tci_simple_set *set)
+{
+    struct tci_simple_set found = { { 0 }, TCI_OTHERS_OUT };
+    if (escape->kind == TCI_ECMA_CHARACTER) {
+        tci_simple_set_range(set, escape->character, escape->character);
+        return escape->character < 128;
+    }
+    if (escape->kind != TCI_ECMA_SET)
+        return false;
+    tci_simple_set_range(&found, '0', '9');
+    if (escape->set == words || escape->set == not_words) {
+        tci_simple_set_range(&found, 'A', 'Z');
+        tci_simple_set_range(&found, 'a', 'z');
+        tci_simple_set_range(&found, '_', '_');
+    } else if (escape->set != digits && escape->set != not_digits) {
+        return false;
+    }
+    if (escape->set == not_digits || escape->set == not_words)
+        tci_simple_set_invert(&found);
+    set->ascii[0] |= found.ascii[0];
+    set->ascii[1] |= found.ascii[1];
+    if (found.others)
+        set->others = found.others;
+    return true;
+}
+
 /* ---- classes ---------------------------------------------------------------------------------- */
+
+struct members {
+    bool any;       /* is there one? */
+    bool is_simple; /* does `set` hold them all? */
+    struct tci_simple_set set;
+};
 
 /* One end of a range, or a set. */
 static bool read_atom(struct tci_ecma *ecma, struct tci_ecma_escape *ret)
@@ -228,8 +261,11 @@ static bool begins_range(const struct tci_ecma *ecma)
 }
 
 /* Halves of surrogate pairs are in no text that is UTF-8: they are left out. */
-static bool emit_range(struct tci_ecma *ecma, uint32_t first, uint32_t last, bool *has_members)
+static bool emit_range(struct tci_ecma *ecma, uint32_t first, uint32_t last,
+                       struct members *members)
 {
+    tci_simple_set_range(&members->set, first, last);
+    members->is_simple &= last < 128;
     if (first > last)
         return tci_ecma_fail(ecma, "a range that is out of order");
     if (tci_ecma_is_surrogate(first))
@@ -238,7 +274,7 @@ static bool emit_range(struct tci_ecma *ecma, uint32_t first, uint32_t last, boo
         last = 0xd7ff;
     if (first > last)
         return true;
-    *has_members = true;
+    members->any = true;
     tci_ecma_emit_character(ecma, first);
     if (last > first) {
         tci_ecma_emit(ecma, "-");
@@ -247,24 +283,26 @@ static bool emit_range(struct tci_ecma *ecma, uint32_t first, uint32_t last, boo
     return true;
 }
 
-static void emit_set(struct tci_ecma *ecma, const char *set, bool *has_members)
+static void emit_set(struct tci_ecma *ecma, const struct tci_ecma_escape *escape,
+                     struct members *members)
 {
-    *has_members |= *set != '\0';
-    tci_ecma_emit(ecma, set);
+    members->any |= *escape->set != '\0';
+    members->is_simple &= tci_ecma_simple_set(escape, &members->set);
+    tci_ecma_emit(ecma, escape->set);
 }
 
-static bool read_members(struct tci_ecma *ecma, bool *has_members)
+static bool read_members(struct tci_ecma *ecma, struct members *members)
 {
     while (ecma->at < ecma->end && *ecma->at != ']') {
         struct tci_ecma_escape first, last;
         if (!read_atom(ecma, &first))
             return false;
         if (first.kind == TCI_ECMA_SET) {
-            emit_set(ecma, first.set, has_members);
+            emit_set(ecma, &first, members);
             continue;
         }
         if (!begins_range(ecma)) {
-            if (!emit_range(ecma, first.character, first.character, has_members))
+            if (!emit_range(ecma, first.character, first.character, members))
                 return false;
             continue;
         }
@@ -272,15 +310,15 @@ static bool read_members(struct tci_ecma *ecma, bool *has_members)
         if (!read_atom(ecma, &last))
             return false;
         if (last.kind != TCI_ECMA_SET) {
-            if (!emit_range(ecma, first.character, last.character, has_members))
+            if (!emit_range(ecma, first.character, last.character, members))
                 return false;
             continue;
         }
         /* [a-\d]: the three of them. */
-        if (!emit_range(ecma, first.character, first.character, has_members) ||
-            !emit_range(ecma, '-', '-', has_members))
+        if (!emit_range(ecma, first.character, first.character, members) ||
+            !emit_range(ecma, '-', '-', members))
             return false;
-        emit_set(ecma, last.set, has_members);
+        emit_set(ecma, &last, members);
     }
     return ecma->at < ecma->end || tci_ecma_fail(ecma, "a [ without its ]");
 }
@@ -289,19 +327,26 @@ static bool read_members(struct tci_ecma *ecma, bool *has_members)
  * that excludes everything. */
 bool tci_ecma_class(struct tci_ecma *ecma)
 {
-    bool negated = ecma->at < ecma->end && *ecma->at == '^', has_members = false;
+    bool negated = ecma->at < ecma->end && *ecma->at == '^';
+    struct members members = { .is_simple = true };
     size_t start = ecma->out ? ecma->out->length : 0;
 
     ecma->at += negated;
     tci_ecma_emit(ecma, negated ? "[^" : "[");
-    if (!read_members(ecma, &has_members))
+    if (!read_members(ecma, &members))
         return false;
     ecma->at++;
-    if (!has_members) {
+    if (!members.any) {
         if (ecma->out && !ecma->out->no_memory && !ecma->out->too_large)
             ecma->out->length = start;
         tci_ecma_emit(ecma, negated ? "[\\x{0}-\\x{10ffff}" : "[^\\x{0}-\\x{10ffff}");
     }
     tci_ecma_emit(ecma, "]");
+    if (negated)
+        tci_simple_set_invert(&members.set);
+    if (members.is_simple)
+        tci_simple_add(ecma->simple, &members.set);
+    else
+        tci_simple_give_up(ecma->simple);
     return true;
 }

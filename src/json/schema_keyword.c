@@ -34,7 +34,8 @@ const struct tci_keyword *tci_keyword_find(const char *name, const struct tci_di
 
 /* Every kind of rules comes into being when the first keyword needs it. */
 #define RULES(kind, ...)                                                                           \
-    struct tci_rules_##kind *tci_rules_##kind(struct tci_compiler *c, struct tci_schema_node *node) \
+    struct tci_rules_##kind *tci_rules_##kind(struct tci_compiler *c,                              \
+                                              struct tci_schema_node *node)                        \
     {                                                                                              \
         if (!node->kind) {                                                                         \
             node->kind = tci_arena_new_of(c->arena, struct tci_rules_##kind);                      \
@@ -59,9 +60,12 @@ struct type_name {
 };
 
 static const struct type_name type_names[] = {
-    { "object", TCI_TYPE_BIT(JSON_OBJECT) }, { "array", TCI_TYPE_BIT(JSON_ARRAY) },
-    { "string", TCI_TYPE_BIT(JSON_STRING) }, { "number", TCI_TYPE_NUMBERS },
-    { "boolean", TCI_TYPE_BOOLEANS },        { "null", TCI_TYPE_BIT(JSON_NULL) },
+    { "object", TCI_TYPE_BIT(JSON_OBJECT) },
+    { "array", TCI_TYPE_BIT(JSON_ARRAY) },
+    { "string", TCI_TYPE_BIT(JSON_STRING) },
+    { "number", TCI_TYPE_NUMBERS },
+    { "boolean", TCI_TYPE_BOOLEANS },
+    { "null", TCI_TYPE_BIT(JSON_NULL) },
     { "integer", TCI_TYPE_BIT(JSON_INTEGER) | TCI_TYPE_INTEGRAL },
 };
 
@@ -77,9 +81,10 @@ static int add_type(struct tci_compiler *c, struct tci_source *source, const jso
             return 0;
         }
     }
-    return tci_compile_fail(c, source->node, "type",
-                            "%s is not one of array, boolean, integer, null, number, object, string",
-                            name ? tci_quote(name, strlen(name), quoted) : "this");
+    return tci_compile_fail(
+        c, source->node, "type",
+        "%s is not one of array, boolean, integer, null, number, object, string",
+        name ? tci_quote(name, strlen(name), quoted) : "this");
 }
 
 int tci_keyword_type(struct tci_compiler *c, struct tci_source *source,
@@ -265,12 +270,12 @@ int tci_keyword_pattern(struct tci_compiler *c, struct tci_source *source,
     if (!json_is_string(value))
         return tci_compile_fail(c, source->node, keyword->name, "must be a string");
     rules->pattern_length = json_string_length(value);
-    rules->pattern_text =
-        tci_arena_strndup(c->arena, json_string_value(value), rules->pattern_length);
+    rules->pattern_text = tci_arena_strndup(c->arena, json_string_value(value),
+                                            rules->pattern_length);
     if (!rules->pattern_text)
         return tci_compile_no_memory(c);
-    return tci_compile_pattern(c, source, keyword->name, rules->pattern_text,
-                               rules->pattern_length, &rules->pattern);
+    return tci_compile_pattern(c, source, keyword->name, rules->pattern_text, rules->pattern_length,
+                               &rules->pattern);
 }
 
 /* An unknown format is an annotation. */

@@ -50,7 +50,8 @@ int tci_keyword_dynamic_reference(struct tci_compiler *c, struct tci_source *sou
                                   const struct tci_keyword *keyword, const json_t *value)
 {
     struct tci_rules_general *rules = tci_rules_general(c, source->node);
-    struct tci_dynamic_reference *dynamic = tci_arena_new_of(c->arena, struct tci_dynamic_reference);
+    struct tci_dynamic_reference *dynamic = tci_arena_new_of(c->arena,
+                                                             struct tci_dynamic_reference);
     struct tci_source *target;
     const char *fragment;
 
@@ -203,8 +204,8 @@ static struct tci_member *member_of(struct tci_compiler *c, struct tci_rules_obj
         return NULL;
     }
     if (rules->names.capacity != before) {
-        struct tci_member *members =
-            tci_arena_new_array(c->arena, rules->names.capacity, struct tci_member);
+        struct tci_member *members = tci_arena_new_array(c->arena, rules->names.capacity,
+                                                         struct tci_member);
         if (!members) {
             tci_compile_no_memory(c);
             return NULL;
@@ -229,8 +230,8 @@ int tci_keyword_properties(struct tci_compiler *c, struct tci_source *source,
         return tci_compile_no_memory(c);
     tci_object_foreach(at, value)
     {
-        struct tci_member *member =
-            member_of(c, rules, json_object_iter_key(at), json_object_iter_key_len(at));
+        struct tci_member *member = member_of(c, rules, json_object_iter_key(at),
+                                              json_object_iter_key_len(at));
         if (!member)
             return -1;
         member->schema = tci_child(c, source, keyword->name, json_object_iter_value(at));
@@ -270,8 +271,8 @@ int tci_keyword_pattern_properties(struct tci_compiler *c, struct tci_source *so
     struct tci_rules_object *rules = tci_rules_object(c, source->node);
     if (!rules)
         return -1;
-    rules->patterns =
-        tci_arena_new_array(c->arena, json_object_size(value), struct tci_pattern_member);
+    rules->patterns = tci_arena_new_array(c->arena, json_object_size(value),
+                                          struct tci_pattern_member);
     if (!rules->patterns)
         return tci_compile_no_memory(c);
     tci_object_foreach(at, value)
@@ -366,8 +367,8 @@ int tci_keyword_dependencies(struct tci_compiler *c, struct tci_source *source,
         struct tci_dependent *dependent = &all[rules->dependent_count];
         dependent->keyword = keyword->name;
         dependent->name_length = json_object_iter_key_len(at);
-        dependent->name =
-            tci_arena_strndup(c->arena, json_object_iter_key(at), dependent->name_length);
+        dependent->name = tci_arena_strndup(c->arena, json_object_iter_key(at),
+                                            dependent->name_length);
         if (!dependent->name)
             return tci_compile_no_memory(c);
         if (read_dependent(c, source, keyword->name, json_object_iter_value(at), dependent) < 0)

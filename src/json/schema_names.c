@@ -5,7 +5,7 @@
 static void put(struct tci_names *names, uint32_t index)
 {
     const struct tci_name *name = &names->items[index - 1];
-    size_t slot = tci_names_hash(names->key, name->text, name->length) & names->slot_mask;
+    size_t slot = tci_name_slot(names, name->tag, name->text, name->length);
     while (names->slots[slot])
         slot = (slot + 1) & names->slot_mask;
     names->slots[slot] = index;
@@ -29,13 +29,15 @@ static bool grow(struct tci_arena *arena, struct tci_names *names)
     names->items = items;
     names->slots = slots;
     names->slot_mask = capacity * 2 - 1;
+    names->slot_shift = (unsigned)__builtin_clzll(names->slot_mask);
     names->capacity = capacity;
     for (size_t i = 0; i < names->count; i++)
         put(names, (uint32_t)i + 1);
     return true;
 }
 
-long tci_names_add(struct tci_arena *arena, struct tci_names *names, const char *text, size_t length)
+long tci_names_add(struct tci_arena *arena, struct tci_names *names, const char *text,
+                   size_t length)
 {
     long known = tci_names_find(names, text, length);
     char *copy;
@@ -47,7 +49,7 @@ long tci_names_add(struct tci_arena *arena, struct tci_names *names, const char 
     copy = tci_arena_strndup(arena, text, length);
     if (!copy)
         return -1;
-    names->items[names->count] = (struct tci_name){ copy, length };
+    names->items[names->count] = (struct tci_name){ copy, length, tci_name_tag(copy, length) };
     names->count++;
     put(names, (uint32_t)names->count);
     return (long)names->count - 1;

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: exact comparison and divisibility. No step of it depends on the rounding of a quotient. */
+/* Owns: exact comparison and divisibility. No step of it depends on the rounding of a quotient, and
+ * none needs the library of mathematical functions, which the command would have to load. */
 #include "json/schema_number.h"
 
 #include <math.h>
@@ -7,6 +8,8 @@
 #include "json/number.h"
 
 static const double two_to_53 = 9007199254740992.0, two_to_63 = 9223372036854775808.0;
+
+__extension__ typedef unsigned __int128 wide;
 
 /* digits * 10^exponent; digits do not end in 0. */
 struct decimal {
@@ -40,7 +43,9 @@ int tci_number_compare(struct tci_number a, struct tci_number b)
 
 bool tci_number_is_integral(double value)
 {
-    return isfinite(value) && trunc(value) == value;
+    if (value > -two_to_53 && value < two_to_53)
+        return (double)(int64_t)value == value;
+    return isfinite(value);
 }
 
 static uint64_t magnitude(int64_t integer)
@@ -89,7 +94,7 @@ struct tci_divisor tci_divisor_of(struct tci_number value)
     struct tci_divisor divisor = { .digits = d.digits, .exponent = d.exponent };
     double real = value.is_integer ? (double)value.integer : value.real;
 
-    if (real < two_to_53 && trunc(real) == real)
+    if (real < two_to_53 && tci_number_is_integral(real))
         divisor.integer = (int64_t)real;
     if (d.exponent < 0 && d.exponent >= -15) {
         divisor.scale = 1;
@@ -101,7 +106,7 @@ struct tci_divisor tci_divisor_of(struct tci_number value)
 
 static uint64_t multiply_modulo(uint64_t a, uint64_t b, uint64_t modulus)
 {
-    return (uint64_t)((unsigned __int128)a * b % modulus);
+    return (uint64_t)((wide)a * b % modulus);
 }
 
 static uint64_t power_of_ten_modulo(unsigned exponent, uint64_t modulus)
@@ -119,7 +124,7 @@ static uint64_t power_of_ten_modulo(unsigned exponent, uint64_t modulus)
 static bool is_decimal_multiple(struct decimal value, const struct tci_divisor *divisor)
 {
     int shift = value.exponent - divisor->exponent;
-    unsigned __int128 scaled = divisor->digits;
+    wide scaled = divisor->digits;
 
     if (value.digits == 0)
         return true;
@@ -138,13 +143,13 @@ bool tci_number_is_multiple(struct tci_number value, const struct tci_divisor *d
     bool is_exact = fabs(real) < two_to_53;
 
     if (divisor->integer && is_exact)
-        return trunc(real) == real && (int64_t)real % divisor->integer == 0;
+        return tci_number_is_integral(real) && (int64_t)real % divisor->integer == 0;
     if (divisor->scale > 0 && fabs(real) * divisor->scale < 1e15) {
         /* Decimals of up to 15 digits and doubles correspond one to one, and the quotient of two
          * exact numbers is the double nearest to it: equal means that this is the decimal. */
-        double whole = nearbyint(real * divisor->scale);
-        return whole / divisor->scale == real &&
-               (int64_t)whole % (int64_t)divisor->digits == 0;
+        double scaled = real * divisor->scale;
+        int64_t whole = (int64_t)(scaled < 0 ? scaled - 0.5 : scaled + 0.5);
+        return (double)whole / divisor->scale == real && whole % (int64_t)divisor->digits == 0;
     }
     return is_decimal_multiple(decimal_of(value), divisor);
 }

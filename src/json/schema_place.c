@@ -246,8 +246,8 @@ static int walk_object(struct tci_compiler *c, struct tci_source *source)
                             json_object_get(source->json, "$ref");
     tci_object_foreach(at, source->json)
     {
-        const struct tci_keyword *keyword =
-            tci_keyword_find(json_object_iter_key(at), &source->resource->dialect);
+        const struct tci_keyword *keyword = tci_keyword_find(json_object_iter_key(at),
+                                                             &source->resource->dialect);
         if (!tci_budget_take(&c->budget, 1))
             return tci_compile_exhausted(c);
         if (!keyword || (only_definitions && keyword->compile))
@@ -273,7 +273,7 @@ struct tci_source *tci_place(struct tci_compiler *c, const json_t *json,
     if (!around->root)
         around->root = source;
     if (c->places.names.count > c->program->limits.schemas || c->budget.depth == 0) {
-        c->budget.exhausted = true;
+        tci_budget_end(&c->budget, TCI_EXHAUSTED_DEPTH);
         tci_compile_exhausted(c);
         return NULL;
     }

@@ -118,13 +118,14 @@ struct tci_rules_general {
     const struct tci_schema_node *reference;
     struct tci_dynamic_reference *dynamic;
     struct tci_schema_list all, any, one;
-    const struct tci_schema_node *not, *condition, *then, *otherwise;
+    const struct tci_schema_node * not, *condition, *then, *otherwise;
 };
 
 /* One schema. */
 struct tci_schema_node {
     uint16_t types;
     bool only_type;  /* nothing else to check */
+    bool quick;      /* `low` to `longest` and `texts` say it all, if they say yes */
     bool impossible; /* the schema `false` */
     bool collects;   /* has unevaluated*: needs to know what was evaluated */
     uint8_t mark;    /* the compiler's */
@@ -136,6 +137,10 @@ struct tci_schema_node {
     struct tci_rules_string *string;
     struct tci_rules_number *number;
     const struct tci_schema_node *unevaluated_properties, *unevaluated_items;
+    /* For simple schemas of strings and numbers: bounds in which a value is valid for certain. */
+    double low, high;
+    size_t shortest, longest;      /* bytes */
+    const struct tci_names *texts; /* NULL: any */
     /* For messages only: the place in the document. */
     const struct tci_schema_node *parent; /* NULL: `token` is the URI of a resource */
     const char *token;                    /* "/properties/url" */
@@ -146,7 +151,7 @@ struct tci_schema_program {
     const struct tci_schema_node *root;
     struct tci_schema_limits limits; /* no zeros */
     bool has_dynamic;
-    uint64_t hash_key[2]; /* for unique items: nobody outside can make hashes collide */
+    uint64_t hash_key[2];      /* for unique items: nobody outside can make hashes collide */
     struct tci_regex *regexes; /* a list, to free them */
     struct tci_regex_limits *regex_limits;
     const struct tci_idna *idna; /* if a format needs it */

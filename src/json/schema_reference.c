@@ -18,8 +18,9 @@ static int unknown(struct tci_compiler *c, const struct reference *reference, co
                      "the reference %s cannot be resolved: %s",
                      tci_quote(reference->text, strlen(reference->text), quoted), problem);
     if (c->error && c->error->code == TC_ERROR_SYNTAX)
-        tci_error_remedy(c->error, "put what it refers to into \"$defs\" of the same schema; nothing "
-                                   "is fetched");
+        tci_error_remedy(c->error,
+                         "put what it refers to into \"$defs\" of the same schema; nothing "
+                         "is fetched");
     return -1;
 }
 
@@ -101,8 +102,8 @@ static int follow_pointer(struct tci_compiler *c, const struct reference *refere
 
 /* ---- references ------------------------------------------------------------------------------- */
 
-static int find_resource(struct tci_compiler *c, const struct reference *reference,
-                         const char *uri, struct tci_resource **ret)
+static int find_resource(struct tci_compiler *c, const struct reference *reference, const char *uri,
+                         struct tci_resource **ret)
 {
     struct tci_source *root;
     const json_t *document;
@@ -146,6 +147,7 @@ int tci_reference_resolve(struct tci_compiler *c, struct tci_source *source, con
     struct tci_resource *resource;
     char *uri, *fragment;
     size_t length;
+    bool malformed;
     int status;
 
     if (!reference.text || strlen(reference.text) != json_string_length(value))
@@ -154,8 +156,11 @@ int tci_reference_resolve(struct tci_compiler *c, struct tci_source *source, con
                           strlen(reference.text));
     if (!uri)
         return tci_compile_no_memory(c);
-    fragment = tci_uri_fragment(c->scratch, reference.text, strlen(reference.text), &length);
+    fragment = tci_uri_fragment(c->scratch, reference.text, strlen(reference.text), &length,
+                                &malformed);
     if (!fragment)
+        return tci_compile_no_memory(c);
+    if (malformed)
         return unknown(c, &reference, "its fragment has a % without two digits");
     if (find_resource(c, &reference, uri, &resource) < 0)
         return -1;
@@ -216,8 +221,8 @@ int tci_dynamic_fill(struct tci_compiler *c)
         struct tci_source *source = c->places.values[i];
         if (!anchor)
             continue;
-        anchor->targets[anchor->count++] =
-            (struct tci_dynamic_target){ source->resource->number, source->node };
+        anchor->targets[anchor->count++] = (struct tci_dynamic_target){ source->resource->number,
+                                                                        source->node };
         tci_queue(c, source);
     }
     return 0;

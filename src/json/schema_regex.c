@@ -23,6 +23,8 @@ enum {
 struct tci_regex {
     struct tci_regex *next;
     pcre2_code *code;
+    bool is_simple;
+    struct tci_simple simple;
 };
 
 struct tier {
@@ -90,12 +92,12 @@ static int compile(const char *pattern, size_t length, struct tci_regex **list,
     }
     (void)pcre2_set_parens_nest_limit(context, TCI_ECMA_NESTING_MAX);
     regex->code = pcre2_compile((PCRE2_SPTR)pattern, length,
-                                PCRE2_UTF | PCRE2_NEVER_BACKSLASH_C | PCRE2_NEVER_UCP | PCRE2_MATCH_UNSET_BACKREF |
-                                    PCRE2_DOLLAR_ENDONLY,
+                                PCRE2_UTF | PCRE2_NEVER_BACKSLASH_C | PCRE2_NEVER_UCP |
+                                    PCRE2_MATCH_UNSET_BACKREF | PCRE2_DOLLAR_ENDONLY,
                                 &error, &offset, context);
     if (!regex->code) {
         free(regex);
-        if (error == PCRE2_ERROR_NOMEMORY)
+        if (error == PCRE2_ERROR_HEAP_FAILED)
             return tci_error_no_memory(reterr);
         (void)pcre2_get_error_message(error, (PCRE2_UCHAR *)text, sizeof text);
         return tci_error_set(reterr, TC_ERROR_SYNTAX, "%s", text);
@@ -110,14 +112,19 @@ int tci_regex_compile(const char *pattern, size_t length, struct tci_regex **lis
                       const struct tci_regex **ret, struct tc_error *reterr)
 {
     tc_cleanup(tci_buf_free) struct tci_buf out = TCI_BUF_INIT(translated_max);
+    struct tci_simple simple = { .count = 0 };
     const char *problem = NULL;
     size_t offset = 0;
 
-    if (tci_ecma_translate(pattern, length, &out, &problem, &offset) < 0)
+    if (tci_ecma_translate(pattern, length, &out, &simple, &problem, &offset) < 0)
         return tci_error_set(reterr, TC_ERROR_SYNTAX, "%s, at byte %zu", problem, offset);
     if (tci_buf_check(&out, reterr) < 0)
         return -1;
-    return compile(out.data ? out.data : "", out.length, list, ret, reterr);
+    if (compile(out.data ? out.data : "", out.length, list, ret, reterr) < 0)
+        return -1;
+    (*list)->is_simple = tci_simple_is_certain(&simple);
+    (*list)->simple = simple;
+    return 0;
 }
 
 int tci_regex_compile_raw(const char *pattern, struct tci_regex **list,
@@ -157,25 +164,27 @@ static bool run(const struct tci_regex *regex, const struct tci_regex_limits *li
                              limits->tiers[i].context);
         cost = limits->tiers[i < tiers - 1 ? i + 1 : i].limit;
     }
-    if (was_limit(status) || status == PCRE2_ERROR_NOMEMORY) {
-        budget->exhausted = true;
-        budget->no_memory |= status == PCRE2_ERROR_NOMEMORY;
-    }
+    if (was_limit(status))
+        return tci_budget_end(budget, TCI_EXHAUSTED_MATCH);
+    if (status == PCRE2_ERROR_NOMEMORY)
+        return tci_budget_end(budget, TCI_EXHAUSTED_MEMORY);
     return status >= 0;
 }
 
 bool tci_regex_matches(const struct tci_regex *regex, struct tci_regex_limits *limits,
                        const char *text, size_t length, struct tci_schema_budget *budget)
 {
-    pcre2_match_data *data = atomic_exchange(&limits->spare, NULL);
+    pcre2_match_data *data;
     bool matches;
 
+    if (regex->is_simple)
+        return tci_budget_take(budget, 1 + length / 16) &&
+               tci_simple_matches(&regex->simple, text, length);
+    data = atomic_exchange(&limits->spare, NULL);
     if (!data)
         data = pcre2_match_data_create(1, NULL);
-    if (!data) {
-        budget->exhausted = budget->no_memory = true;
-        return false;
-    }
+    if (!data)
+        return tci_budget_end(budget, TCI_EXHAUSTED_MEMORY);
     matches = run(regex, limits, text, length, budget, data);
     pcre2_match_data_free(atomic_exchange(&limits->spare, data));
     return matches;
@@ -185,5 +194,5 @@ bool tci_regex_is_valid(const char *pattern, size_t length)
 {
     const char *problem;
     size_t offset;
-    return tci_ecma_translate(pattern, length, NULL, &problem, &offset) == 0;
+    return tci_ecma_translate(pattern, length, NULL, NULL, &problem, &offset) == 0;
 }

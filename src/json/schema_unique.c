@@ -31,8 +31,8 @@ static bool objects_equal(const json_t *a, const json_t *b, struct tci_schema_bu
     if (json_object_size(a) != json_object_size(b))
         return false;
     for (void *at = json_object_iter(object); at; at = json_object_iter_next(object, at)) {
-        const json_t *other =
-            json_object_getn(b, json_object_iter_key(at), json_object_iter_key_len(at));
+        const json_t *other = json_object_getn(b, json_object_iter_key(at),
+                                               json_object_iter_key_len(at));
         if (!other || !values_equal(json_object_iter_value(at), other, budget))
             return false;
     }
@@ -42,10 +42,8 @@ static bool objects_equal(const json_t *a, const json_t *b, struct tci_schema_bu
 /* One level deeper, unless that is too deep. */
 static bool enter(struct tci_schema_budget *budget)
 {
-    if (budget->depth == 0 || budget->exhausted) {
-        budget->exhausted = true;
-        return false;
-    }
+    if (budget->depth == 0 || budget->exhausted)
+        return tci_budget_end(budget, TCI_EXHAUSTED_DEPTH);
     budget->depth--;
     return true;
 }
@@ -117,8 +115,7 @@ static uint64_t hash_container(const struct hasher *hasher, const json_t *value)
         /* A sum does not depend on the order. */
         for (void *at = json_object_iter(object); at; at = json_object_iter_next(object, at))
             hash += combine(
-                hasher,
-                hash_text(hasher, json_object_iter_key(at), json_object_iter_key_len(at)),
+                hasher, hash_text(hasher, json_object_iter_key(at), json_object_iter_key_len(at)),
                 hash_value(hasher, json_object_iter_value(at)), JSON_OBJECT);
     }
     hasher->budget->depth++;
@@ -151,8 +148,8 @@ static int compare_hashed(const void *a, const void *b)
     return x->index < y->index ? -1 : x->index > y->index;
 }
 
-static bool pair_is_equal(const json_t *array, size_t i, size_t j,
-                          struct tci_schema_budget *budget, size_t ret_indices[2])
+static bool pair_is_equal(const json_t *array, size_t i, size_t j, struct tci_schema_budget *budget,
+                          size_t ret_indices[2])
 {
     if (!values_equal(json_array_get(array, i), json_array_get(array, j), budget))
         return false;
@@ -170,10 +167,8 @@ static bool many_have_equal(const json_t *array, size_t count, const struct hash
     struct hashed *items = calloc(count, sizeof *items);
     bool found = false;
 
-    if (!items) {
-        budget->exhausted = budget->no_memory = true;
-        return false;
-    }
+    if (!items)
+        return tci_budget_end(budget, TCI_EXHAUSTED_MEMORY);
     for (size_t i = 0; i < count && !budget->exhausted; i++)
         items[i] = (struct hashed){ hash_value(hasher, json_array_get(array, i)), i };
     qsort(items, count, sizeof *items, compare_hashed);

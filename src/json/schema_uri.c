@@ -165,8 +165,7 @@ char *tci_uri_resolve(struct tci_arena *arena, const char *base, const char *ref
 {
     struct tci_uri from = tci_uri_split(base, strlen(base));
     struct tci_uri to = tci_uri_split(reference, length);
-    tc_cleanup(tci_buf_free) struct tci_buf out =
-        TCI_BUF_INIT(2 * (strlen(base) + length) + 16);
+    tc_cleanup(tci_buf_free) struct tci_buf out = TCI_BUF_INIT(2 * (strlen(base) + length) + 16);
 
     if (to.fragment.text)
         length = (size_t)(to.fragment.text - reference) - 1;
@@ -189,16 +188,18 @@ static int hex(char c)
 }
 
 char *tci_uri_fragment(struct tci_arena *arena, const char *reference, size_t length,
-                       size_t *ret_length)
+                       size_t *ret_length, bool *ret_malformed)
 {
     struct tci_uri_part part = tci_uri_split(reference, length).fragment;
     char *text = tci_arena_strndup(arena, part.text ? part.text : "", part.length), *to = text;
 
+    *ret_malformed = false;
     for (size_t i = 0; text && i < part.length; i++) {
         char c = part.text[i];
-        if (c == '%') {
-            if (part.length - i < 3 || hex(part.text[i + 1]) < 0 || hex(part.text[i + 2]) < 0)
-                return NULL;
+        bool encoded = c == '%' && part.length - i >= 3 && hex(part.text[i + 1]) >= 0 &&
+                       hex(part.text[i + 2]) >= 0;
+        *ret_malformed |= c == '%' && !encoded;
+        if (encoded) {
             c = (char)(hex(part.text[i + 1]) << 4 | hex(part.text[i + 2]));
             i += 2;
         }

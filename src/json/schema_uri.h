@@ -28,9 +28,10 @@ struct tci_uri tci_uri_split(const char *text, size_t length);
 char *tci_uri_resolve(struct tci_arena *arena, const char *base, const char *reference,
                       size_t length) tci_must_check;
 
-/* The fragment with %XX decoded; "" when there is none. NULL: no memory, or a % without two digits. */
+/* The fragment with %XX decoded; "" when there is none. NULL: no memory. A % without two digits is
+ * left as it is, and noted. */
 char *tci_uri_fragment(struct tci_arena *arena, const char *reference, size_t length,
-                       size_t *ret_length) tci_must_check;
+                       size_t *ret_length, bool *ret_malformed) tci_must_check;
 
 /* Is it a URI or, with `relative`, a reference? With `international`: IRI. */
 bool tci_uri_is_valid(const char *text, size_t length, bool relative, bool international);

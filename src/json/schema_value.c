@@ -10,8 +10,7 @@
 
 static bool no_memory(struct tci_schema_budget *budget)
 {
-    budget->exhausted = budget->no_memory = true;
-    return false;
+    return tci_budget_end(budget, TCI_EXHAUSTED_MEMORY);
 }
 
 static bool copy_text(struct tci_arena *arena, const char *text, size_t length,
@@ -86,7 +85,7 @@ bool tci_value_copy(struct tci_arena *arena, const json_t *from, struct tci_sche
 {
     bool done;
     if (budget->depth == 0)
-        budget->exhausted = true;
+        return tci_budget_end(budget, TCI_EXHAUSTED_DEPTH);
     if (budget->exhausted || !tci_budget_take(budget, 1))
         return false;
     budget->depth--;
@@ -188,7 +187,7 @@ static void write_value(const struct tci_value *value, const char *key, size_t s
     }
 }
 
-void tci_value_write(const struct tci_value *value, size_t maximum, struct tci_buf *out)
+void tci_schema_value_write(const struct tci_value *value, size_t maximum, struct tci_buf *out)
 {
     struct tci_json json = { .out = out };
     write_value(value, NULL, out->length + maximum, &json);

@@ -28,21 +28,35 @@ struct tci_value_key {
     size_t length;
 };
 
-/* What one validation may still do. Once exhausted, it stays so. */
+enum tci_exhausted {
+    TCI_EXHAUSTED_NOT,
+    TCI_EXHAUSTED_STEPS,
+    TCI_EXHAUSTED_DEPTH,
+    TCI_EXHAUSTED_MATCH, /* one regular expression */
+    TCI_EXHAUSTED_MEMORY,
+};
+
+/* What one validation, or the compiler, may still do. Once exhausted, it stays so. */
 struct tci_schema_budget {
     uint64_t steps;
     unsigned depth;
-    bool exhausted;
-    bool no_memory; /* that is why */
+    enum tci_exhausted exhausted;
 };
+
+/* The first reason stays; false. */
+static inline bool tci_budget_end(struct tci_schema_budget *budget, enum tci_exhausted why)
+{
+    if (!budget->exhausted)
+        budget->exhausted = why;
+    return false;
+}
 
 /* Takes steps; false when there are too few. */
 static inline bool tci_budget_take(struct tci_schema_budget *budget, uint64_t steps)
 {
     if (__builtin_expect(budget->steps < steps, 0)) {
         budget->steps = 0;
-        budget->exhausted = true;
-        return false;
+        return tci_budget_end(budget, TCI_EXHAUSTED_STEPS);
     }
     budget->steps -= steps;
     return true;
@@ -57,7 +71,7 @@ bool tci_value_equals(const struct tci_value *value, const json_t *instance,
                       struct tci_schema_budget *budget);
 
 /* As JSON, cut with "..." after about `maximum` bytes; for messages. */
-void tci_value_write(const struct tci_value *value, size_t maximum, struct tci_buf *out);
+void tci_schema_value_write(const struct tci_value *value, size_t maximum, struct tci_buf *out);
 
 /* Are two items of the array equal? Then their indices. Arrays of more than 16 items are sorted by a
  * hash under the key. When the budget is exhausted: false. */

@@ -2,38 +2,26 @@
 """Ways out past the gate. For each, somebody waits outside: services of the host itself (the "world"), every server of
 the "internet", and a watcher on the only wire. Without a cage they are reached; from a cage nobody hears of it."""
 
-import time
-
 import pytest
 
-from gate_lab import TIME_SCALE, cage, mark, names, no_cage, one_cage, world  # noqa: F401
-
-pytestmark = pytest.mark.native
+from gate_lab import TIME_SCALE, cage, mark, names, no_cage, one_cage, quiet, world  # noqa: F401
 
 # Ports 80 and 7000 have listeners of the gate in the cage; the others have none.
 RULES = ["allowed.test:80", "allowed.test:7000"]
 PORTS = (80, 7000, 5432, 443, 22)
 
-# Every way to write this host, its neighbours and the cloud's credentials. "resolves": getaddrinfo knows it everywhere.
+# Every way to write this host, its neighbours and the cloud's credentials.
 SPELLINGS = [
     "127.0.0.1", "127.1", "127.0.1", "0", "0.0.0.0", "0x7f000001", "0x7f.1", "2130706433", "017700000001", "0177.0.0.1",
-    "127.0.0.2", "127.255.255.254", "::1", "0:0:0:0:0:0:0:1", "::", "::ffff:127.0.0.1", "::ffff:7f00:1", "::ffff:0.0.0.0",
-    "localhost", "LOCALHOST", "localhost.", "10.77.0.2", "::ffff:10.77.0.2", "fd77::2", names.OWN, "10.77.0.1", "fd77::1",
-    "::ffff:10.77.0.1", "169.254.169.254", "::ffff:169.254.169.254", "2852039166",
+    "127.0.0.2", "127.255.255.254", "::1", "0:0:0:0:0:0:0:1", "::", "::ffff:127.0.0.1", "::ffff:7f00:1",
+    "::ffff:0.0.0.0", "localhost", "LOCALHOST", "10.77.0.2", "::ffff:10.77.0.2", "fd77::2", names.OWN, "10.77.0.1",
+    "fd77::1", "::ffff:10.77.0.1", "169.254.169.254", "::ffff:169.254.169.254", "2852039166",
 ]
 # Others that lead nowhere here, and must not lead anywhere else.
-STRANGE = ["::127.0.0.1", "64:ff9b::7f00:1", "64:ff9b::10.77.0.1", "2002:7f00:1::1", "2002:a4d:1::", "fe80::1", "ff02::1",
-           "224.0.0.1", "255.255.255.255", "198.18.0.1", "198.18.0.99", "198.19.255.254", "2001:2::1", "2001:2::99",
-           "100.64.0.1", "192.168.0.1", "172.17.0.1", "localhost.localdomain", "ip6-localhost", "cage"]
-
-
-def quiet(world, mark, allowed=()):
-    """Nobody outside has heard of anything but what is allowed."""
-    found = [entry for entry in world.log(mark) if entry["event"] in ("open", "datagram", "packet", "question")
-             and not (entry["event"] == "packet" and (entry["to"], entry["port"]) == (names.NAME_SERVER, 53))
-             and not (entry["event"] == "question" and entry["name"] == "allowed.test")
-             and entry.get("to") not in allowed]
-    assert found == []
+STRANGE = ["::127.0.0.1", "64:ff9b::7f00:1", "64:ff9b::10.77.0.1", "2002:7f00:1::1", "2002:a4d:1::", "fe80::1",
+           "ff02::1", "224.0.0.1", "255.255.255.255", "198.18.0.1", "198.18.0.99", "198.19.255.254", "2001:2::1",
+           "2001:2::99", "100.64.0.1", "192.168.0.1", "172.17.0.1", "localhost.", "localhost.localdomain",
+           "ip6-localhost", "cage"]
 
 
 def spellings_code(hosts, ports):
@@ -41,7 +29,7 @@ def spellings_code(hosts, ports):
 seen = {{}}
 for host in {list(hosts)!r}:
     for port in {list(ports)!r}:
-        problem, seconds = try_connect(host, port, timeout=2)
+        problem, seconds = try_connect(host, port, timeout=1.1)
         if problem is None:
             with contextlib.suppress(OSError), connect(host, port, 1) as sock:
                 sock.sendall(b"GET /escaped HTTP/1.1\\r\\nHost: x\\r\\n\\r\\n")
@@ -60,27 +48,26 @@ def test_control_every_spelling_is_reached_without_a_cage(no_cage):
 
 def test_no_spelling_of_this_host_leads_to_it(cage, world, mark):
     seen = cage.python(RULES, spellings_code(SPELLINGS, PORTS)).said["seen"]
-    assert {key: what for key, what in seen.items() if what[0] is None} == {}
-    slow = {key: what for key, what in seen.items() if what[1] > 1 * TIME_SCALE}
-    assert slow == {}, "refused, but not at once"
+    assert {key: what for key, what in seen.items() if what[0] is None or what[1] > 1 * TIME_SCALE} == {}
     quiet(world, mark)
 
 
 def test_no_strange_address_leads_anywhere(cage, world, mark):
     seen = cage.python(RULES, spellings_code(STRANGE, (80, 5432))).said["seen"]
-    assert {key: what for key, what in seen.items() if what[0] is None} == {}
+    assert {key: what for key, what in seen.items() if what[0] is None or what[1] > 1 * TIME_SCALE} == {}
     quiet(world, mark)
 
 
 @pytest.mark.parametrize("rules", ["public", ["allowed.test:*"]], ids=["public", "every port"])
 def test_no_spelling_leads_to_this_host_where_every_port_is_open(one_cage, world, mark, rules):
     seen = one_cage.python(rules, spellings_code([*SPELLINGS, *STRANGE], (80, 5432))).said["seen"]
-    assert {key: what for key, what in seen.items() if what[0] is None} == {}
-    quiet(world, mark)
+    assert {key: what for key, what in seen.items() if what[0] is None or what[1] > 1 * TIME_SCALE} == {}
+    quiet(world, mark, events=("open", "datagram", "packet"))  # every name may be asked for
 
 
 def test_addresses_of_allowed_and_refused_hosts_are_no_way_around_names(cage, world, mark):
-    hosts = [names.SERVER, names.SERVER6, names.OTHER, names.OTHER6, f"::ffff:{names.SERVER}", "93.184.220.1", "1572395042"]
+    hosts = [names.SERVER, names.SERVER6, names.OTHER, names.OTHER6, f"::ffff:{names.SERVER}", "93.184.220.1",
+             "1572395042"]
     seen = cage.python(RULES, spellings_code(hosts, (80, 7000, 443))).said["seen"]
     assert {what[0] for what in seen.values()} == {"ECONNREFUSED"}
     quiet(world, mark)
@@ -95,7 +82,8 @@ def test_fast_open_carries_nothing_out(cage, world, mark, how, host, port):
     """Data in the first packet, before anybody could have allowed it."""
     code = f"""
 sock = socket.socket(socket.AF_INET6 if ":" in {host!r} else socket.AF_INET)
-sock.settimeout(1)
+sock.setsockopt(socket.SOL_SOCKET, socket.SO_SNDTIMEO, struct.pack("ll", 1, 0))
+sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVTIMEO, struct.pack("ll", 1, 0))
 def go():
     if {how!r} == "sendto":
         sock.sendto(b"GET /escaped HTTP/1.1\\r\\n\\r\\n", 0x20000000, ({host!r}, {port}))
@@ -106,7 +94,8 @@ def go():
     return sock.recv(10)
 say(problem=attempt(go)[1])
 """
-    assert cage.python(RULES, code).said["problem"] in ("ECONNREFUSED", "ECONNRESET", "EPERM", "EOPNOTSUPP", "EPIPE", "timeout")
+    assert cage.python(RULES, code).said["problem"] in (
+        "ECONNREFUSED", "ECONNRESET", "EPERM", "EOPNOTSUPP", "EPIPE", "EAGAIN")
     quiet(world, mark)
 
 
@@ -114,7 +103,6 @@ def test_fast_open_to_an_allowed_host_is_an_ordinary_connection(one_cage, world,
     code = """
 address = socket.getaddrinfo("allowed.test", 7000, socket.AF_INET, socket.SOCK_STREAM)[0][4]
 sock = socket.socket()
-sock.settimeout(3)
 say(got=attempt(lambda: (sock.sendto(b"early", 0x20000000, address), sock.recv(10).decode())[1])[:2])
 """
     assert one_cage.python(RULES, code).said["got"] in (["early", None], [None, "EOPNOTSUPP"], [None, "EPERM"])
@@ -127,7 +115,7 @@ def test_other_transports_carry_nothing_out(cage, world, mark, protocol):
 kinds = {{262: socket.SOCK_STREAM, 132: socket.SOCK_STREAM, 33: 6, 136: socket.SOCK_DGRAM}}
 def go(host):
     with socket.socket(socket.AF_INET, kinds[{protocol}], {protocol}) as sock:
-        sock.settimeout(0.5)
+        sock.settimeout(0.3)
         sock.connect((host, 7000))
         sock.send(b"escaped")
         return sock.recv(10).decode()
@@ -144,7 +132,8 @@ def test_control_race_reaches_both_hosts_without_a_cage(no_cage, world):
 
 def test_race_between_check_and_use_of_an_address(cage, world, mark):
     """Another thread exchanges the address while connect() is under way."""
-    outcome = cage.run([f"{names.SERVER}:80"], world.public / "static-client", "race", names.SERVER, names.OTHER, "80", "400")
+    outcome = cage.run([f"{names.SERVER}:80"], world.public / "static-client", "race", names.SERVER, names.OTHER, "80",
+                       "400")
     assert outcome.said["first"] > 0 and outcome.said["second"] == 0 and outcome.said["refused"] > 0, outcome.said
     quiet(world, mark, (names.SERVER,))
 
@@ -153,7 +142,8 @@ def test_race_of_many_threads(one_cage, world, mark):
     """Allowed and refused at once, again and again: no answer is taken for another's."""
     code = f"""
 from concurrent.futures import ThreadPoolExecutor
-targets = [("allowed.test", None), ({names.OTHER!r}, "ECONNREFUSED"), ("refused.test", "EAI_NONAME"), ("127.0.0.1", "ECONNREFUSED")]
+targets = [("allowed.test", None), ({names.OTHER!r}, "ECONNREFUSED"), ("refused.test", "EAI_NONAME"),
+           ("127.0.0.1", "ECONNREFUSED")]
 def one(number):
     host, expected = targets[number % 4]
     return try_connect(host, 7000)[0] == expected
@@ -176,8 +166,9 @@ def go(source, target):
         sock.connect(target)
         sock.sendall(b"hi")
         return sock.recv(10).decode()
-seen = [attempt(go, source, target)[1] for source in (("127.0.0.1", 0), ({names.SERVER!r}, 0), (made_up[0], 0), ("198.18.0.1", 0))
-        for target in (({names.OTHER!r}, 7000), ("10.77.0.1", 7000), ("127.0.0.1", 5432))]
+sources = [(host, 0) for host in ("127.0.0.1", {names.SERVER!r}, made_up[0], "198.18.0.1")]
+targets = [({names.OTHER!r}, 7000), ("10.77.0.1", 7000), ("127.0.0.1", 5432)]
+seen = [attempt(go, source, target)[1] for source in sources for target in targets]
 attempt(go, (made_up[0], 7000), made_up)
 attempt(go, ({names.OTHER!r}, 7000), ({names.OTHER!r}, 7000))
 say(seen=sorted(set(map(str, seen))), after=talk("allowed.test", 7000))
@@ -205,10 +196,11 @@ say(done=True)
 def test_datagrams_do_not_leave(cage, world, mark, rules):
     code = """
 made_up = socket.getaddrinfo("allowed.test", 7000, socket.AF_INET, socket.SOCK_STREAM)[0][4][0]
-for host in (made_up, "93.184.216.34", "93.184.216.35", "127.0.0.1", "10.77.0.1", "10.77.0.2", "255.255.255.255", "224.0.0.251",
-             "2606:2800:220:1::34", "::1", "fd77::1", "ff02::fb"):
+for host in (made_up, "93.184.216.34", "93.184.216.35", "127.0.0.1", "10.77.0.1", "10.77.0.2", "255.255.255.255",
+             "224.0.0.251", "2606:2800:220:1::34", "::1", "fd77::1", "ff02::fb"):
     for port in (7000, 443, 123, 5353):
-        with contextlib.suppress(OSError), socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET, socket.SOCK_DGRAM) as sock:
+        family = socket.AF_INET6 if ":" in host else socket.AF_INET
+        with contextlib.suppress(OSError), socket.socket(family, socket.SOCK_DGRAM) as sock:
             sock.setsockopt(socket.SOL_SOCKET, socket.SO_BROADCAST, 1)
             sock.sendto(b"escaped", (host, port))
 time.sleep(0.1)
@@ -223,9 +215,10 @@ def test_raw_and_packet_sockets_are_refused(cage, world, mark):
     code = """
 def make(family, kind, protocol):
     socket.socket(family, kind, protocol).close()
-kinds = {"icmp": (2, 3, 1), "raw tcp": (2, 3, 6), "raw ip": (2, 3, 255), "raw udp": (2, 3, 17), "icmp6": (10, 3, 58), "raw tcp6": (10, 3, 6),
-         "packet": (17, 3, 0x300), "packet cooked": (17, 2, 0x300), "xdp": (44, 3, 0), "vsock": (40, 1, 0), "key": (15, 3, 2),
-         "bluetooth": (31, 3, 1), "can": (29, 3, 1), "tipc": (30, 1, 0), "rds": (21, 5, 0), "qipcrtr": (42, 2, 0), "alg": (38, 5, 0)}
+kinds = {"icmp": (2, 3, 1), "raw tcp": (2, 3, 6), "raw ip": (2, 3, 255), "raw udp": (2, 3, 17), "icmp6": (10, 3, 58),
+         "raw tcp6": (10, 3, 6), "packet": (17, 3, 0x300), "packet cooked": (17, 2, 0x300), "xdp": (44, 3, 0),
+         "vsock": (40, 1, 0), "key": (15, 3, 2), "bluetooth": (31, 3, 1), "can": (29, 3, 1), "tipc": (30, 1, 0),
+         "rds": (21, 5, 0), "qipcrtr": (42, 2, 0), "alg": (38, 5, 0)}
 say(made=[name for name, what in kinds.items() if attempt(make, *what)[1] is None])
 """
     assert cage.python(RULES, code).said == {"made": []}
@@ -240,7 +233,8 @@ def go(host, family, protocol, kind):
         sock.settimeout(0.3)
         sock.sendto(bytes([kind, 0]) + b"\\0" * 6 + b"escaped", (host, 0))
         return sock.recv(100).hex()
-say(seen=[attempt(go, *what)[1] for what in (("93.184.216.34", 2, 1, 8), ("10.77.0.1", 2, 1, 8), ("fd77::1", 10, 58, 128))])
+targets = (("93.184.216.34", 2, 1, 8), ("10.77.0.1", 2, 1, 8), ("fd77::1", 10, 58, 128))
+say(seen=[attempt(go, *what)[1] for what in targets])
 """
     assert None not in cage.python(RULES, code).said["seen"]
     quiet(world, mark)
@@ -256,7 +250,7 @@ def with_message():
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as sock:
         sock.sendmsg([b"escaped"], [(socket.SOL_SOCKET, 36, struct.pack("I", 1))], 0, ("93.184.216.35", 7000))
 say(mark=[attempt(option, socket.SOL_SOCKET, 36, value)[1] for value in (1, 0x7463, 0x53544347, 2**31 - 1)],
-    transparent=attempt(option, socket.IPPROTO_IP, 19, 1)[1], device=attempt(option, socket.SOL_SOCKET, 25, b"lo\\0")[1],
+    transparent=attempt(option, socket.IPPROTO_IP, 19, 1)[1],
     message=attempt(with_message)[1], repair=attempt(option, socket.IPPROTO_TCP, 19, 1)[1])
 """
     said = cage.python(RULES, code).said
@@ -270,7 +264,7 @@ def test_extension_headers_lead_nowhere(cage, world, mark):
     code = """
 def go(host, options):
     with socket.socket(socket.AF_INET6) as sock:
-        sock.settimeout(0.4)
+        sock.settimeout(0.25)
         for number, value in options:
             sock.setsockopt(socket.IPPROTO_IPV6, number, value)
         sock.connect((host, 80))
@@ -284,9 +278,9 @@ mobile = bytes([0, 2, 2, 1, 0, 0, 0, 0]) + target
 old = bytes([0, 2, 0, 1, 0, 0, 0, 0]) + target
 seen = {}
 for host in ("2606:2800:220:1::35", "2606:2800:220:1::34", "::1", "2001:2::2"):
-    for name, options in {"hop": [(hop, padding)], "destination": [(destination, padding)], "segments": [(routing, segments)],
-                          "mobile": [(routing, mobile)], "old": [(routing, old)]}.items():
-        value, problem, _ = attempt(go, host, options)
+    for name, option in {"hop": (hop, padding), "destination": (destination, padding), "segments": (routing, segments),
+                         "mobile": (routing, mobile), "old": (routing, old)}.items():
+        value, problem, _ = attempt(go, host, [option])
         if problem is None:
             seen[f"{host} {name}"] = value
 say(seen=seen, after=talk("allowed.test", 7000))
@@ -309,172 +303,3 @@ say(plain=got.count(b"a") + got.count(b"b"))
 """
     assert one_cage.python(RULES, code).said == {"plain": 5001}
     quiet(world, mark, (names.SERVER, names.SERVER6))
-
-
-# ---- the cage's own network ----------------------------------------------------------------------------------
-
-
-def test_network_of_the_cage_cannot_be_changed(cage, world, mark):
-    script = """
-ip link add extra type dummy; ip link add a0 type veth peer name b0; ip link set lo down
-ip addr add 10.1.1.1/24 dev lo; ip addr del 127.0.0.1/8 dev lo
-ip route flush table local; ip route del local default dev lo table local; ip route del local default dev lo
-ip route add default dev lo; ip rule add from all lookup 100; ip -6 route add default dev lo; ip neigh add 10.1.1.2 dev lo lladdr 0:0:0:0:0:1
-ip netns add other; nft flush ruleset; nft add table ip x; sysctl -w net.ipv4.ip_forward=1; echo 1 >/proc/sys/net/ipv4/ip_forward
-echo "0 2147483647" >/proc/sys/net/ipv4/ping_group_range
-"""
-    code = f"""
-import subprocess
-done = [(line, subprocess.run(["sh", "-c", line], capture_output=True).returncode) for line in {script!r}.replace(";", "\\n").split("\\n") if line.strip()]
-say(done=[line for line, status in done if status == 0], after=talk("allowed.test", 7000), refused=try_connect("{names.OTHER}", 7000)[0])
-"""
-    said = cage.python(RULES, code, more='timeout = "20s"').said
-    assert said == {"done": [], "after": "ping", "refused": "ECONNREFUSED"}
-    quiet(world, mark, (names.SERVER, names.SERVER6))
-
-
-def test_listening_in_the_gates_place_harms_only_oneself(one_cage, world, mark):
-    """A program that listens at every address and port it can get hears at most itself."""
-    code = """
-made_up = socket.getaddrinfo("allowed.test", 7000, socket.AF_INET, socket.SOCK_STREAM)[0][4][0]
-listeners = []
-for host in ("0.0.0.0", "::", made_up, "198.18.0.1", "127.0.0.1", "93.184.216.34"):
-    for port in (7000, 53, 80, 9999):
-        with contextlib.suppress(OSError):
-            sock = socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET)
-            sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-            sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
-            sock.bind((host, port))
-            sock.listen()
-            listeners.append(sock)
-problem = try_connect("allowed.test", 7000, 1)[0]
-for sock in listeners:
-    sock.close()
-time.sleep(0.1)
-say(problem=problem, after=talk("allowed.test", 7000), refused=try_connect("93.184.216.35", 7000, 2)[0])
-"""
-    said = one_cage.python(RULES, code).said
-    assert said["after"] == "ping" and said["refused"] == "ECONNREFUSED", said
-    quiet(world, mark, (names.SERVER, names.SERVER6))
-
-
-def test_nobody_outside_reaches_a_cage(cage, no_cage):
-    code = """
-listeners = [socket.create_server(("0.0.0.0", 12345)), socket.create_server(("::", 12346), family=socket.AF_INET6)]
-print("now", flush=True)
-ready = select.select(listeners, [], [], 1.5)[0]
-say(heard=len(ready))
-"""
-    process = cage.start(RULES, *cage.snippet(code), flags=())
-    assert process.stdout.readline() == b"now\n", process.stderr.read()
-    seen = no_cage.bare_python("""
-say(seen=[try_connect(host, port, 0.3)[0] for port in (12345, 12346) for host in ("127.0.0.1", "::1", "10.77.0.2")])
-""").said["seen"]
-    assert set(seen) == {"ECONNREFUSED"}
-    assert cage.finish(process).said == {"heard": 0}
-
-
-def test_cages_do_not_see_each_other(cage):
-    code = """
-listener = socket.create_server(("127.0.0.1", 12345))
-unix = socket.socket(socket.AF_UNIX)
-unix.bind(b"\\0toolcage-gate-neighbour")
-unix.listen()
-print("now", flush=True)
-say(heard=len(select.select([listener, unix], [], [], 1.5)[0]))
-"""
-    process = cage.start(RULES, *cage.snippet(code), flags=())
-    assert process.stdout.readline() == b"now\n", process.stderr.read()
-    other = cage.python(RULES, """
-def by_name():
-    with socket.socket(socket.AF_UNIX) as sock:
-        sock.connect(b"\\0toolcage-gate-neighbour")
-say(tcp=[try_connect(host, 12345, 1)[0] for host in ("127.0.0.1", "198.18.0.1", "198.18.0.2", "10.77.0.2")], unix=attempt(by_name)[1])
-""").said
-    assert None not in other["tcp"] and other["unix"] == "ECONNREFUSED", other
-    assert cage.finish(process).said == {"heard": 0}
-
-
-def test_abstract_sockets_of_the_host_are_out_of_reach(cage, no_cage):
-    outside = no_cage.spawn(*no_cage.snippet("""
-unix = socket.socket(socket.AF_UNIX)
-unix.bind(b"\\0toolcage-gate-host")
-unix.listen()
-print("now", flush=True)
-say(heard=len(select.select([unix], [], [], 1.5)[0]))
-"""))
-    assert outside.stdout.readline() == b"now\n"
-    code = """
-def by_name():
-    with socket.socket(socket.AF_UNIX) as sock:
-        sock.connect(b"\\0toolcage-gate-host")
-say(problem=attempt(by_name)[1])
-"""
-    assert cage.python(RULES, code).said == {"problem": "ECONNREFUSED"}
-    assert no_cage.finish(outside).said == {"heard": 0}
-
-
-def test_cage_holds_nothing_of_the_gate(cage):
-    """The sockets that init made for the supervisor are in nobody's hands inside."""
-    code = """
-found = {}
-for pid in filter(str.isdigit, os.listdir("/proc")):
-    with contextlib.suppress(OSError):
-        found[pid] = sorted(os.readlink(f"/proc/{pid}/fd/{number}").split(":")[0] for number in os.listdir(f"/proc/{pid}/fd"))
-say(found=found, own=str(os.getpid()))
-"""
-    said = cage.python(RULES, code).said
-    mine = said["found"].pop(said["own"])
-    assert "socket" not in mine and said["found"] == {}, said
-
-
-# ---- floods --------------------------------------------------------------------------------------------------
-
-
-def test_flood_of_refused_connections(one_cage, world, mark):
-    code = """
-begin = time.monotonic()
-for number in range(1500):
-    sock = socket.socket()
-    sock.setblocking(False)
-    sock.connect_ex((f"93.184.{number % 200}.{number % 251 + 1}", 80 + number % 3))
-    sock.close()
-say(after=talk("allowed.test", 7000), seconds=time.monotonic() - begin)
-"""
-    outcome = one_cage.python(RULES, code)
-    assert outcome.said["after"] == "ping"
-    assert len(outcome.result["denials"]) <= 1001
-    quiet(world, mark, (names.SERVER, names.SERVER6))
-
-
-def test_flood_of_refused_names(one_cage, world, mark):
-    code = """
-sock = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
-sock.connect((nameserver(), 53))
-for number in range(3000):
-    sock.send(question(f"n{number}.refused.test", "A"))
-    if number % 50 == 0:
-        time.sleep(0.001)
-say(after=talk("allowed.test", 7000))
-"""
-    outcome = one_cage.python(RULES, code)
-    assert outcome.said["after"] == "ping"
-    assert len(outcome.result["denials"]) <= 1001
-    quiet(world, mark, (names.SERVER, names.SERVER6))
-
-
-def test_connections_that_nobody_finishes(one_cage, world):
-    """Dials into a hole, closed at once: what the gate began for them ends, and others go on."""
-    code = """
-for _ in range(300):
-    sock = socket.socket()
-    sock.setblocking(False)
-    sock.connect_ex((made_up, 80))
-    sock.close()
-say(after=talk("allowed.test", 7000))
-"""
-    code = "made_up = socket.getaddrinfo('blackhole.test', 80, socket.AF_INET, socket.SOCK_STREAM)[0][4][0]\n" + code
-    begin = time.monotonic()
-    outcome = one_cage.python([*RULES, "blackhole.test:80"], code, more="network_limits = { connections = 1000 }")
-    assert outcome.said["after"] == "ping"
-    assert time.monotonic() - begin < 8 * TIME_SCALE

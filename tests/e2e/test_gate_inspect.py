@@ -8,8 +8,6 @@ import pytest
 
 from gate_lab import cage, mark, names, need, no_cage, one_cage, world  # noqa: F401
 
-pytestmark = pytest.mark.native
-
 STRICT = 'inspect = "strict"'
 WEB = ["allowed.test:80", "allowed.test:443"]
 OTHER_REQUEST = "GET /secret HTTP/1.1\\r\\nHost: other.test\\r\\nConnection: close\\r\\n\\r\\n"
@@ -18,7 +16,8 @@ OTHER_REQUEST = "GET /secret HTTP/1.1\\r\\nHost: other.test\\r\\nConnection: clo
 def handshake(world, host="allowed.test", *more):
     """A TLS handshake and a request; curl would choose the server name itself."""
     words = ["openssl", "s_client", "-brief", "-connect", f"{host}:443", "-CAfile", str(world.public / "ca.pem"), *more]
-    return ("sh", "-c", f"printf 'GET / HTTP/1.1\\r\\nHost: x\\r\\nConnection: close\\r\\n\\r\\n' | timeout 5 {shlex.join(words)}")
+    request = r"GET / HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n"
+    return ("sh", "-c", f"printf '{request}' | timeout 5 {shlex.join(words)}")
 
 
 def established(outcome):
@@ -76,6 +75,42 @@ def test_no_server_name_is_refused_under_strict(cage, world, mark):
     assert outcome.denials()
 
 
+HIDDEN_HELLO = """
+import ssl
+context = ssl.create_default_context(cafile=CA)
+inside, outside = ssl.MemoryBIO(), ssl.MemoryBIO()
+tls = context.wrap_bio(inside, outside, server_hostname="allowed.test")
+with contextlib.suppress(ssl.SSLWantReadError):
+    tls.do_handshake()
+hello = bytearray(outside.read())
+at = 5 + 4 + 2 + 32
+at += 1 + hello[at]
+at += 2 + int.from_bytes(hello[at:at + 2], "big")
+at += 1 + hello[at]
+hidden = bytes([0, 0, 1, 0, 1, 7, 0, 2, 1, 2, 0, 4, 1, 2, 3, 4])
+hello += struct.pack("!HH", 0xfe0d, len(hidden)) + hidden
+hello[at:at + 2] = (len(hello) - at - 2).to_bytes(2, "big")
+hello[3:5], hello[6:9] = (len(hello) - 5).to_bytes(2, "big"), (len(hello) - 9).to_bytes(3, "big")
+with connect("allowed.test", 443, 5) as sock:
+    sock.sendall(hello)
+    answer, problem, _ = attempt(sock.recv, 100)
+say(server_hello=bool(answer) and answer[0] == 22)
+"""
+
+
+@pytest.mark.parametrize("more, passes", [("", True), (STRICT, False)], ids=["names", "strict"])
+def test_encrypted_hello(one_cage, world, mark, more, passes):
+    """The name outside is the allowed one; which one is inside, nobody can see."""
+    need("openssl")
+    code = HIDDEN_HELLO.replace("CA", repr(str(world.public / "ca.pem")))
+    outcome = one_cage.python(WEB, code, more=more)
+    assert outcome.said == {"server_hello": passes}
+    assert greeted(world, mark) == (["allowed.test"] if passes else [])
+    assert bool(outcome.denials()) != passes
+    if passes:
+        assert outcome.connections("allowed.test")[0]["note"]
+
+
 def test_hello_in_small_pieces(one_cage, world, mark):
     """One byte a packet: what is said is still read, and still decides."""
     code = """
@@ -113,35 +148,34 @@ def test_address_rule_asks_for_no_name(one_cage, world, mark):
 # ---- HTTP ---------------------------------------------------------------------------------------------
 
 # what is sent at once, and the hosts that a server may hear of
+END = "\\r\\n\\r\\n"
+GET, POST = "GET / HTTP/1.1\\r\\nHost: ", "POST / HTTP/1.1\\r\\nHost: allowed.test\\r\\n"
+CLOSE = "\\r\\nConnection: close" + END
 REQUESTS = {
-    "the right host": ("GET / HTTP/1.1\\r\\nHost: allowed.test\\r\\nConnection: close\\r\\n\\r\\n", ["allowed.test"]),
-    "with a port": ("GET / HTTP/1.1\\r\\nHost: allowed.test:80\\r\\nConnection: close\\r\\n\\r\\n", ["allowed.test:80"]),
-    "in capitals": ("GET / HTTP/1.1\\r\\nHOST: Allowed.TEST\\r\\nConnection: close\\r\\n\\r\\n", ["Allowed.TEST"]),
-    "absolute, the same": ("GET http://allowed.test/ HTTP/1.1\\r\\nHost: allowed.test\\r\\nConnection: close\\r\\n\\r\\n",
-                           ["allowed.test"]),
+    "the right host": (GET + "allowed.test" + CLOSE, ["allowed.test"]),
+    "with a port": (GET + "allowed.test:80" + CLOSE, ["allowed.test:80"]),
+    "in capitals": (GET.replace("Host", "HOST") + "Allowed.TEST" + CLOSE, ["Allowed.TEST"]),
+    "absolute, the same": (GET.replace("/ ", "http://allowed.test/ ") + "allowed.test" + CLOSE, ["allowed.test"]),
     "another host": (OTHER_REQUEST, []),
-    "two hosts": ("GET / HTTP/1.1\\r\\nHost: allowed.test\\r\\nHost: other.test\\r\\n\\r\\n", []),
-    "two hosts, the other way": ("GET / HTTP/1.1\\r\\nHost: other.test\\r\\nHost: allowed.test\\r\\n\\r\\n", []),
-    "a space before the colon": ("GET / HTTP/1.1\\r\\nHost: allowed.test\\r\\nHost : other.test\\r\\n\\r\\n", []),
-    "a folded line": ("GET / HTTP/1.1\\r\\nX: y\\r\\n Host: allowed.test\\r\\nHost: other.test\\r\\n\\r\\n", []),
-    "absolute, another": ("GET http://other.test/ HTTP/1.1\\r\\nHost: allowed.test\\r\\n\\r\\n", []),
-    "a tunnel": ("CONNECT other.test:443 HTTP/1.1\\r\\nHost: allowed.test\\r\\n\\r\\n", []),
-    "a user before the name": ("GET / HTTP/1.1\\r\\nHost: allowed.test@other.test\\r\\n\\r\\n", []),
-    "bare line feeds": ("GET / HTTP/1.1\\nHost: other.test\\n\\nX: y\\r\\n\\r\\n", []),
+    "two hosts": (GET + "allowed.test\\r\\nHost: other.test" + END, []),
+    "two hosts, the other way": (GET + "other.test\\r\\nHost: allowed.test" + END, []),
+    "a space before the colon": (GET + "allowed.test\\r\\nHost : other.test" + END, []),
+    "a folded line": ("GET / HTTP/1.1\\r\\nX: y\\r\\n Host: allowed.test\\r\\nHost: other.test" + END, []),
+    "absolute, another": (GET.replace("/ ", "http://other.test/ ") + "allowed.test" + END, []),
+    "a tunnel": ("CONNECT other.test:443 HTTP/1.1\\r\\nHost: allowed.test" + END, []),
+    "a user before the name": (GET + "allowed.test@other.test" + END, []),
+    "bare line feeds": ("GET / HTTP/1.1\\nHost: other.test\\n\\nX: y" + END, []),
     "an empty line first": ("\\r\\n" + OTHER_REQUEST, []),
-    "HTTP/2 in clear": ("PRI * HTTP/2.0\\r\\n\\r\\nSM\\r\\n\\r\\n\\0\\0\\0\\x04\\0\\0\\0\\0\\0", []),
-    "a second request": ("GET / HTTP/1.1\\r\\nHost: allowed.test\\r\\n\\r\\n" + OTHER_REQUEST, ["allowed.test"]),
-    "a second request behind a body": (
-        "POST / HTTP/1.1\\r\\nHost: allowed.test\\r\\nContent-Length: 5\\r\\n\\r\\nhello" + OTHER_REQUEST, ["allowed.test"]),
-    "a request that is a body": (
-        "POST / HTTP/1.1\\r\\nHost: allowed.test\\r\\nConnection: close\\r\\nContent-Length: 67\\r\\n\\r\\n" + OTHER_REQUEST,
-        ["allowed.test"]),
-    "a request behind chunks": (
-        "POST / HTTP/1.1\\r\\nHost: allowed.test\\r\\nTransfer-Encoding: chunked\\r\\n\\r\\n0\\r\\n\\r\\n" + OTHER_REQUEST, None),
-    "two lengths": ("POST / HTTP/1.1\\r\\nHost: allowed.test\\r\\nContent-Length: 0\\r\\nContent-Length: 67\\r\\n\\r\\n"
-                    + OTHER_REQUEST, None),
-    "a length and chunks": ("POST / HTTP/1.1\\r\\nHost: allowed.test\\r\\nContent-Length: 67\\r\\nTransfer-Encoding: chunked"
-                            "\\r\\n\\r\\n0\\r\\n\\r\\n" + OTHER_REQUEST, None),
+    "HTTP/2 in clear": ("PRI * HTTP/2.0" + END + "SM" + END + "\\0\\0\\0\\x04\\0\\0\\0\\0\\0", []),
+    "HTTP/2 later": (GET + "allowed.test\\r\\nConnection: Upgrade, HTTP2-Settings\\r\\nUpgrade: h2c\\r\\n"
+                     "HTTP2-Settings: AAMAAABkAAQAAP__" + END, []),
+    "a second request": (GET + "allowed.test" + END + OTHER_REQUEST, ["allowed.test"]),
+    "a second request behind a body": (POST + "Content-Length: 5" + END + "hello" + OTHER_REQUEST, ["allowed.test"]),
+    "a request that is a body": (POST + "Content-Length: 61" + CLOSE + OTHER_REQUEST, ["allowed.test"]),
+    "a request behind chunks": (POST + "Transfer-Encoding: chunked" + END + "0" + END + OTHER_REQUEST, None),
+    "two lengths": (POST + "Content-Length: 0\\r\\nContent-Length: 61" + END + OTHER_REQUEST, None),
+    "a length and chunks": (
+        POST + "Content-Length: 61\\r\\nTransfer-Encoding: chunked" + END + "0" + END + OTHER_REQUEST, None),
 }
 
 
@@ -211,7 +245,8 @@ with connect("allowed.test", 80) as sock:
     assert "3000000 bytes" in one_cage.python(WEB, code).said["got"]
 
 
-@pytest.mark.parametrize("target", ["http://refused.test/", f"http://{names.OTHER}/", "http://127.0.0.1/", "https://other.test/"])
+@pytest.mark.parametrize("target", ["http://refused.test/", f"http://{names.OTHER}/", "http://127.0.0.1/",
+                                    "https://other.test/"])
 def test_redirect_from_an_allowed_host_to_a_refused_one(cage, world, mark, target):
     need("curl")
     outcome = cage.run(WEB, "curl", "-sS", "-L", "-m", "5", f"http://allowed.test/to?{target}")
@@ -223,14 +258,22 @@ def test_redirect_from_an_allowed_host_to_a_refused_one(cage, world, mark, targe
 
 
 def test_other_protocols_are_relayed(cage, world, mark):
-    code = "with connect('allowed.test', 22) as sock:\n    banner = sock.recv(100).decode()\n    sock.sendall(b'SSH-2.0-x\\r\\n')\n" \
-           "    say(banner=banner)"
+    code = """
+with connect("allowed.test", 22) as sock:
+    banner = sock.recv(100).decode()
+    sock.sendall(b"SSH-2.0-x\\r\\n")
+    say(banner=banner)
+"""
     assert cage.python(["allowed.test:22"], code).said["banner"].startswith("SSH-2.0-")
     assert world.wait_for(mark, "banner")["text"] == "SSH-2.0-x"
 
 
 def test_other_protocols_are_refused_under_strict(cage, world, mark):
-    code = "with connect('allowed.test', 22, 5) as sock:\n    sock.sendall(b'SSH-2.0-x\\r\\n')\n    say(how=read_all(sock)[1])"
+    code = """
+with connect("allowed.test", 22, 5) as sock:
+    sock.sendall(b"SSH-2.0-x\\r\\n")
+    say(how=read_all(sock)[1])
+"""
     outcome = cage.python(["allowed.test:22"], code, more=STRICT)
     assert outcome.said["how"] != "timeout" and outcome.denials()
     assert "SSH-2.0-x" not in [entry["text"] for entry in world.log(mark, "banner")]

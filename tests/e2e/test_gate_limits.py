@@ -5,11 +5,8 @@ import pytest
 
 from gate_lab import TIME_SCALE, cage, names, one_cage, world  # noqa: F401
 
-pytestmark = pytest.mark.native
-
 RULES = [f"allowed.test:{port}" for port in (7000, 7001, 7003, 7005, 80)]
 MEGABYTE = 1_000_000
-SLACK = 300_000  # of bytes that were on their way
 
 
 def explained(outcome, key):
@@ -59,10 +56,11 @@ with connect("allowed.test", 7005, 5) as sock:
 say(got=len(got), how=how, later=talk("allowed.test", 7000, b"x"))
 """
     outcome = cage.python(RULES, code, more='network_limits = { bytes_in = "1MB" }')
-    assert MEGABYTE - SLACK <= outcome.said["got"] <= MEGABYTE and outcome.said["how"] == "ECONNRESET", outcome.said
+    # A reset takes away what was on its way.
+    assert 0 < outcome.said["got"] <= MEGABYTE and outcome.said["how"] == "ECONNRESET", outcome.said
     assert outcome.said["later"] != "x"
     assert explained(outcome, "bytes_in")
-    assert sum(entry["bytes_in"] for entry in outcome.connections()) <= MEGABYTE
+    assert 0.9 * MEGABYTE <= sum(entry["bytes_in"] for entry in outcome.connections()) <= MEGABYTE
 
 
 def test_bytes_out(cage, world):

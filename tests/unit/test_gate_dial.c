@@ -21,6 +21,7 @@
 #include "gate/netlink.h"
 
 static const bool never;
+static int descriptors; /* of this program, before its first test */
 
 /* ---- the loop ------------------------------------------------------------------------------------ */
 
@@ -210,6 +211,14 @@ static void looked_up(void *data, const struct tci_lookup_result *result)
     tci_lookup_cancel(answer->lookup); /* harmless from here */
 }
 
+/* A thread that has answered has a last descriptor to close. */
+static void wait_for_threads(void)
+{
+    for (int i = 0; i < PATIENCE_MS && count_descriptors() != descriptors; i++)
+        (void)usleep(1000);
+    assert_int_equal(count_descriptors(), descriptors);
+}
+
 static struct tci_lookup_result look_up(const char *name)
 {
     struct tci_loop *loop = new_loop();
@@ -219,6 +228,7 @@ static struct tci_lookup_result look_up(const char *name)
     (void)run_loop(loop, &answer.over, PATIENCE_MS);
     assert_true(answer.over);
     tci_loop_free(loop);
+    wait_for_threads();
     return answer.result;
 }
 
@@ -268,14 +278,6 @@ static void test_a_name_that_does_not_exist_is_not_found(void **state)
     assert_int_not_equal(result.end, TCI_LOOKUP_FOUND);
 }
 
-/* A thread of a test before this one may have ended meanwhile. */
-static void wait_for_descriptors(int wanted)
-{
-    for (int i = 0; i < PATIENCE_MS && count_descriptors() > wanted; i++)
-        (void)usleep(1000);
-    assert_in_range(count_descriptors(), 0, wanted);
-}
-
 /* Threads of lookups before this one may be about to end. */
 static void start_patiently(struct tci_loop *loop, struct answer *answer)
 {
@@ -289,7 +291,6 @@ static void start_patiently(struct tci_loop *loop, struct answer *answer)
 /* Threads that nobody waits for leave nothing behind, whether they ended before or after. */
 static void test_lookups_can_be_cancelled_at_any_moment(void **state)
 {
-    int before = count_descriptors();
     (void)state;
     for (int round = 0; round < 60; round++) {
         struct tci_loop *loop = new_loop();
@@ -304,12 +305,11 @@ static void test_lookups_can_be_cancelled_at_any_moment(void **state)
         assert_false(answer.over);
     }
     tci_lookup_cancel(NULL);
-    wait_for_descriptors(before);
+    wait_for_threads();
 }
 
 static void test_no_more_than_the_allowed_lookups_run_at_once(void **state)
 {
-    int before = count_descriptors();
     struct tci_loop *loop = new_loop();
     static struct answer answers[TCI_LOOKUP_RUNNING_MAX];
     struct tci_lookup *extra = NULL;
@@ -335,7 +335,7 @@ static void test_no_more_than_the_allowed_lookups_run_at_once(void **state)
     (void)pthread_sigmask(SIG_BLOCK, NULL, &signals);
     assert_false(sigismember(&signals, SIGTERM)); /* our own are as they were */
     tci_loop_free(loop);
-    wait_for_descriptors(before);
+    wait_for_threads();
     assert_int_equal(look_up("localhost").end, TCI_LOOKUP_FOUND);
 }
 
@@ -367,6 +367,7 @@ static void test_a_child_made_by_fork_can_look_up(void **state)
         assert_true(answers[i].over);
     }
     tci_loop_free(loop);
+    wait_for_threads();
 }
 
 /* ---- dials ---------------------------------------------------------------------------------------- */
@@ -496,19 +497,24 @@ static void test_a_silent_first_address_costs_a_quarter_of_a_second(void **state
     assert_int_equal(count_descriptors(), before);
 }
 
-/* ::1, 127.0.0.1, then the rest: with two silent IPv6 addresses first, the IPv4 one still is second. */
-static void test_families_take_turns(void **state)
+static void test_families_take_turns_and_ipv6_is_first(void **state)
 {
     struct silent silent = { 0 };
     struct dialled dialled;
-    int listener;
+    uint16_t port = 0;
+    int v6 = listen_on("::1", &port, 5), v4 = listen_on("127.0.0.6", &port, 5);
     (void)state;
+    dialled = DIAL(port, "127.0.0.6", "127.0.0.6", "::1");
+    assert_connected(&dialled, "::1");
+    (void)close(v6);
+    (void)close(v4);
+    /* However many IPv6 addresses are silent, the first IPv4 one is second. */
     be_silent(&silent, "::1");
-    listener = listen_on("127.0.0.6", &silent.port, 5);
+    v4 = listen_on("127.0.0.6", &silent.port, 5);
     dialled = DIAL(silent.port, "::1", "::1", "::1", "::1", "127.0.0.6");
     assert_connected(&dialled, "127.0.0.6");
     assert_in_range(dialled.took_us, TCI_DIAL_STAGGER_MS * 1000, TCI_DIAL_STAGGER_MS * 1000 * 3);
-    (void)close(listener);
+    (void)close(v4);
     end_silence(&silent);
 }
 
@@ -796,7 +802,7 @@ int main(void)
         cmocka_unit_test(test_both_families_are_dialled),
         cmocka_unit_test(test_a_refusal_comes_back_at_once),
         cmocka_unit_test(test_a_silent_first_address_costs_a_quarter_of_a_second),
-        cmocka_unit_test(test_families_take_turns),
+        cmocka_unit_test(test_families_take_turns_and_ipv6_is_first),
         cmocka_unit_test(test_a_mapped_address_is_not_dialled_as_ipv4),
         cmocka_unit_test(test_a_socket_is_not_connected_to_itself),
         cmocka_unit_test(test_dials_can_be_cancelled_at_any_moment),
@@ -806,5 +812,6 @@ int main(void)
         cmocka_unit_test(test_own_addresses_are_known),
         cmocka_unit_test(test_an_address_counts_as_own_when_the_kernel_cannot_be_asked),
     };
+    descriptors = count_descriptors();
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -84,7 +84,6 @@ struct rig {
     bool over;
     enum tci_relay_end end;
     uint64_t in, out;
-    bool loop_is_shared;
     int descriptors;
 };
 
@@ -655,21 +654,22 @@ static int break_off_bulk(bool blocked_by_host)
     }
     for (int round = 0; round < 40; round++) {
         struct rig rig = { 0 };
-        struct sender sends, gets;
-        pthread_t sender, getter;
+        struct sender sends;
+        pthread_t sender;
+        size_t got = 0;
         set_up(&rig, NULL);
         sends = (struct sender){ .fd = rig.cage, .total = 400000000, .seed = 3 };
         start(&sender, send_all, &sends);
-        gets = (struct sender){ .fd = rig.world };
-        (void)getter;
-        while (gets.passed < 2000000 + (size_t)round * 50000) {
+        while (got < 2000000 + (size_t)round * 50000) {
             static char bytes[65536];
             ssize_t n = read_soon(&rig, rig.world, bytes, sizeof bytes);
             if (n <= 0)
                 return 10;
-            gets.passed += (size_t)n;
+            got += (size_t)n;
         }
-        rig.world = round % 2 ? reset(rig.world) : (close(rig.world), -1);
+        if (round % 2) /* then the reset comes as a broken pipe */
+            (void)shutdown(rig.world, SHUT_WR);
+        rig.world = reset(rig.world);
         (void)run_loop(rig.loop, &rig.over, PATIENCE_MS);
         if (!rig.over || rig.end != TCI_RELAY_CLOSED)
             return 11;
@@ -808,7 +808,9 @@ static void test_connections_share_one_budget(void **state)
     tear_down(&first);
 }
 
-static void check_rate(uint64_t rate, size_t total, bool both, bool inspected)
+/* Never too fast. Too slow by more than a fifth: false, which a machine that is busy with other things
+ * may cause. */
+static bool keeps_rate(uint64_t rate, size_t total, bool both, bool inspected)
 {
     struct tci_inspect inspect = { .script = MORE_BUT_ALL_BUT_5 };
     uint64_t burst = rate / 10 > 65536 ? rate / 10 : 65536, took;
@@ -834,9 +836,17 @@ static void check_rate(uint64_t rate, size_t total, bool both, bool inspected)
         (void)pthread_join(threads[i], NULL);
     assert_string_equal(gets[0].hash, sends[0].hash);
     assert_string_equal(gets[1].hash, sends[1].hash);
-    assert_in_range(took, wanted * 8 / 10, wanted * 12 / 10);
+    assert_true(took >= wanted * 8 / 10);
     assert_true(steps < wanted / 1000 + 100); /* waits for the clock, and not by asking it */
     tear_down(&rig);
+    return took <= wanted * 12 / 10;
+}
+
+static void check_rate(uint64_t rate, size_t total, bool both, bool inspected)
+{
+    assert_true(keeps_rate(rate, total, both, inspected) ||
+                keeps_rate(rate, total, both, inspected) ||
+                keeps_rate(rate, total, both, inspected));
 }
 
 static void test_the_rate_is_kept(void **state)
@@ -883,7 +893,7 @@ static void test_relays_that_share_a_rate_all_get_on(void **state)
         (void)close(rigs[i].world);
     }
     assert_in_range(budget.bytes_out, 8400000 * 8 / 10, 8400000 * 12 / 10);
-    assert_true(least > most / 4);
+    assert_true(least > most / 2);
     tci_loop_free(loop);
     assert_int_equal(count_descriptors(), before);
 }
@@ -1074,21 +1084,31 @@ static void test_relays_can_be_cancelled_at_any_moment(void **state)
     tci_relay_cancel(NULL);
 }
 
-/* A cage whose program has ended: what it sent last is delivered, and ends well. */
+/* A cage whose program has ended: what it sent last is delivered, and ends well, although the world
+ * reads it much later. */
 static void test_a_drained_relay_is_cancelled_without_a_reset(void **state)
 {
+    static char bytes[400000];
+    const int small = 4096;
     struct rig rig = { 0 };
+    size_t got = 0;
+    ssize_t n;
     (void)state;
     set_up(&rig, NULL);
-    say(rig.cage, "the last request");
+    assert_int_equal(setsockopt(rig.world, SOL_SOCKET, SO_RCVBUF, &small, sizeof small), 0);
+    assert_int_equal(send(rig.cage, bytes, sizeof bytes, MSG_NOSIGNAL), sizeof bytes);
     (void)close(rig.cage);
     rig.cage = -1;
-    while (!tci_relay_is_drained(rig.relay))
+    for (int i = 0; i < PATIENCE_MS && !tci_relay_is_drained(rig.relay); i++)
         (void)run_loop(rig.loop, &rig.over, 1);
+    assert_true(tci_relay_is_drained(rig.relay));
+    assert_false(rig.over);
     tci_relay_cancel(rig.relay);
     rig.over = true;
-    expect_text(&rig, rig.world, "the last request");
-    expect_end(&rig, rig.world);
+    while ((n = recv(rig.world, bytes, sizeof bytes, 0)) > 0)
+        got += (size_t)n;
+    assert_int_equal(n, 0);
+    assert_int_equal(got, sizeof bytes);
     tear_down(&rig);
 }
 

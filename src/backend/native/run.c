@@ -436,8 +436,12 @@ int tci_native_step(struct tc_run *run, struct tc_outcome *ret, struct tc_error 
     /* Everything but init has ended when it reports; it is held for the files, or about to leave. */
     if (!over && !run->last.end)
         return 0;
-    if (run->gate && !run->killed && !tci_gate_finish(run->gate))
+    if (run->gate && !run->killed && !tci_gate_finish(run->gate)) {
+        /* A dead init stays readable: nobody is to be woken by it again and again meanwhile. */
+        if (run->ended)
+            (void)epoll_ctl(run->epoll, EPOLL_CTL_DEL, run->pidfd, NULL);
         return start_timer(run, reterr);
+    }
     if (run->gate)
         tci_gate_close(run->gate);
     add_usage(run, ret);

@@ -29,6 +29,8 @@ enum {
     message_max = 512,
     head_length = 12,
     dialers = 4,
+    hold = 300, /* turns of a loop for which an address stays */
+
     fail_status = 1
 };
 
@@ -164,9 +166,10 @@ static int tries;
 /* What a supervisor that reads the address from our memory, and lets the kernel read it again, would fall for. */
 static void *exchange(void *context)
 {
-    while (!done) {
-        __atomic_store_n(&shared.sin_addr.s_addr, second, __ATOMIC_RELAXED);
-        __atomic_store_n(&shared.sin_addr.s_addr, first, __ATOMIC_RELAXED);
+    for (unsigned turn = 0; !done; turn++) {
+        __atomic_store_n(&shared.sin_addr.s_addr, turn % 2 ? first : second, __ATOMIC_RELAXED);
+        for (unsigned pause = 0; pause < hold && !done; pause++)
+            continue;
     }
     return context;
 }

@@ -108,7 +108,8 @@ def nameserver():
 
 def question(name, kind, identity=0x1234):
     labels = b"".join(bytes([len(label)]) + label for label in name.encode().split(b".") if label)
-    return struct.pack("!HHHHHH", identity, 0x100, 1, 0, 0, 0) + labels + b"\0" + struct.pack("!HH", TYPES.get(kind, kind), 1)
+    head, tail = struct.pack("!HHHHHH", identity, 0x100, 1, 0, 0, 0), struct.pack("!HH", TYPES.get(kind, kind), 1)
+    return head + labels + b"\0" + tail
 
 
 def ask(name, kind="A", over="udp", server=None, timeout=5):
@@ -141,7 +142,8 @@ def resolve(name, family=0):
 
 
 def http(host, path="/hello", method="GET", name=None, more="", body=""):
-    return (f"{method} {path} HTTP/1.1\r\nHost: {name or host}\r\nContent-Length: {len(body)}\r\n{more}\r\n{body}").encode()
+    head = f"{method} {path} HTTP/1.1\r\nHost: {name or host}\r\nContent-Length: {len(body)}\r\n{more}\r\n"
+    return (head + body).encode()
 
 
 def get(host, path="/hello", port=80, name=None, connection="close"):

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Owns: every server that the gate's tests talk to, and a log of whoever came. One process for each network namespace:
 
-  internet.py DIRECTORY internet    name server, HTTP, TLS with several names, TCP in all moods; and who sent what packet
+  internet.py DIRECTORY internet    name server, HTTP, TLS with several names, TCP in all moods; and what was sent
   internet.py DIRECTORY world       the host's own services: one that may be reached, and canaries
 
 The log is DIRECTORY/log/WHERE: a JSON object a line. "made" on standard output: the namespace is there; a line on
@@ -183,7 +183,8 @@ class Servers:
                             (7003, self.count_bytes), (7004, self.reset), (7005, self.source), (7006, self.deaf),
                             (7007, self.last_words), *((port, self.echo) for port in range(9000, 9040))):
             await self.listen(serve, port)
-        await self.listen(self.http, 443, ssl=self.tls())
+        if any((self.directory / "certificates").iterdir()):
+            await self.listen(self.http, 443, ssl=self.tls())
         await self.listen(self.echo, 7010, "0.0.0.0")  # nobody answers over IPv6
         self.watch_packets()
 
@@ -220,7 +221,8 @@ class Servers:
                 if kind == 4:  # our own
                     continue
                 if data[0] >> 4 == 4:
-                    protocol, to, rest = data[9], socket.inet_ntop(socket.AF_INET, data[16:20]), data[(data[0] & 15) * 4:]
+                    protocol, to = data[9], socket.inet_ntop(socket.AF_INET, data[16:20])
+                    rest = data[(data[0] & 15) * 4:]
                 else:
                     protocol, to, rest = data[6], socket.inet_ntop(socket.AF_INET6, data[24:40]), data[40:]
                 if protocol == 58 and rest[:1] in b"\x82\x83\x84\x85\x86\x87\x88\x8f":
@@ -230,7 +232,15 @@ class Servers:
                 port = struct.unpack("!H", rest[2:4])[0] if protocol in (6, 17) and len(rest) >= 4 else 0
                 self.log({"event": "packet", "protocol": protocol, "to": to, "port": port})
 
+    async def settle(self, reader, writer):
+        """Answers when everything that has come so far is in the log."""
+        while await reader.readline():
+            for _ in range(10):
+                await asyncio.sleep(0)
+            writer.write(b"settled\n")
+
     async def run(self):
+        await asyncio.start_unix_server(self.settle, self.directory / "log" / f"{self.where}.socket")
         await (self.internet() if self.where == "internet" else self.world())
         await self.datagrams()
         print("ready", flush=True)

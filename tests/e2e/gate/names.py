@@ -9,6 +9,7 @@ from collections import Counter
 
 A, CNAME, MX, TXT, AAAA, SVCB, HTTPS, ANY = 1, 5, 15, 16, 28, 64, 65, 255
 OK, FAILED, NO_NAME = 0, 2, 3
+SLOW_SECONDS = 1.2
 PLAIN_SIZE = 512  # of an answer over UDP to whoever asks without options
 
 # The addresses of gate_lab.py, by what is there.
@@ -53,8 +54,8 @@ ZONE = {
     "brokentruncation.test": [SERVER],
     "empty.test": [],
 }
-REFUSED_RANGES = ("loopback", "loopback6", "zero", "private", "metadata", "linklocal", "cgnat", "multicast", "broadcast",
-                  "own", "mapped", "nat64", "sixtofour")
+REFUSED_RANGES = ("loopback", "loopback6", "zero", "private", "metadata", "linklocal", "cgnat", "multicast",
+                  "broadcast", "own", "mapped", "nat64", "sixtofour")
 
 
 def wire_name(name):
@@ -104,7 +105,8 @@ class Names:
             links = [record(a, CNAME, wire_name(b)) for a, b in zip(chain, chain[1:])]
             return OK, links + addresses(chain[-1], kind, [SERVER])
         if name == "cnameinside.test":
-            return OK, [record(name, CNAME, wire_name("loopback.test"))] + addresses("loopback.test", kind, ["127.0.0.1"])
+            link = record(name, CNAME, wire_name("loopback.test"))
+            return OK, [link, *addresses("loopback.test", kind, ["127.0.0.1"])]
         if name not in ZONE:
             return NO_NAME, []
         if kind in (A, AAAA):
@@ -120,10 +122,10 @@ class Names:
         if name.endswith("mute.test"):
             return None
         if name == "slow.test":
-            await asyncio.sleep(2)
+            await asyncio.sleep(SLOW_SECONDS)
         code, found = self.records(name, kind)
-        truncated = over == "udp" and (
-            name in ("truncated.test", "brokentruncation.test") or sum(map(len, found)) > PLAIN_SIZE - len(question) - 12)
+        is_long = sum(map(len, found)) > PLAIN_SIZE - len(question) - 12
+        truncated = over == "udp" and (is_long or name in ("truncated.test", "brokentruncation.test"))
         if over == "tcp" and name == "brokentruncation.test":
             return None
         if truncated:
