@@ -255,11 +255,9 @@ static void handle(struct tci_gate *gate, const struct tci_gate_asker *asker, co
         answer(gate, asker, &question, TCI_DNS_NO_NAME, NULL);
     } else if (question.type != TCI_DNS_A && question.type != TCI_DNS_AAAA) {
         answer(gate, asker, &question, TCI_DNS_OK, NULL); /* it exists, and has nothing of this */
-    } else if (!(name = tci_gate_name(gate, &host))) {
-        answer(gate, asker, &question, TCI_DNS_FAILED, NULL);
-    } else if (tci_gate_name_is_known(name)) {
+    } else if ((name = tci_gate_name(gate, &host)) != NULL && tci_gate_name_is_known(name)) {
         answer_known(name, asker, &question);
-    } else if (!wait_for(name, asker, &question)) {
+    } else if (!name || !wait_for(name, asker, &question)) {
         answer(gate, asker, &question, TCI_DNS_FAILED, NULL);
     }
 }

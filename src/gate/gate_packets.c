@@ -66,18 +66,17 @@ void tci_gate_answer(struct tci_gate *gate, const struct tci_syn *syn, int probl
 /* ---- out of it ------------------------------------------------------------------------------------ */
 
 /* One packet from a raw socket, with where it was going. 0: there is none. */
-static size_t receive(int fd, uint8_t *bytes, size_t size, struct tci_address *ret_from,
+static size_t receive(int fd, struct iovec into, struct tci_address *ret_from,
                       struct tci_address *ret_to)
 {
     struct sockaddr_in6 from = { 0 };
-    struct iovec vector = { bytes, size };
     union {
         struct cmsghdr head;
         char room[CMSG_SPACE(sizeof(struct in6_pktinfo))];
     } control;
     struct msghdr message = { .msg_name = &from,
                               .msg_namelen = sizeof from,
-                              .msg_iov = &vector,
+                              .msg_iov = &into,
                               .msg_iovlen = 1,
                               .msg_control = &control,
                               .msg_controllen = sizeof control };
@@ -103,7 +102,7 @@ void tci_gate_syn_ready(struct tci_source *source, uint32_t events)
     size_t n;
     (void)events;
     for (int i = 0; i < packets_per_step; i++) {
-        n = receive(source->fd, bytes, sizeof bytes, &from, &to);
+        n = receive(source->fd, (struct iovec){ bytes, sizeof bytes }, &from, &to);
         if (!n)
             return;
         if (is_v6 ? tci_packet_read_syn6(bytes, n, &from, &to, &syn)
@@ -125,7 +124,7 @@ void tci_gate_lost_ready(struct tci_source *source, uint32_t events)
     size_t n;
     (void)events;
     for (int i = 0; i < packets_per_step; i++) {
-        n = receive(source->fd, bytes, sizeof bytes, &from, &to);
+        n = receive(source->fd, (struct iovec){ bytes, sizeof bytes }, &from, &to);
         if (!n)
             return;
         if (is_v6 && n >= 4)

@@ -21,16 +21,17 @@ enum tci_gate_event {
 
 struct tci_gate_record {
     enum tci_gate_event event;
-    const char *protocol;              /* "tcp", "udp", "dns" */
-    char host[TCI_NAME_MAX + 1];       /* the name, or the address where the cage used one */
+    const char *protocol;               /* "tcp", "udp", "dns" */
+    char host[TCI_NAME_MAX + 1];        /* the name, or the address where the cage used one */
     char address[TCI_ADDRESS_TEXT_MAX]; /* that was dialled or refused; "": none was */
-    uint16_t port;                     /* 0: a name that was asked for */
-    char rule[TCI_RULE_TEXT_MAX];      /* that allowed or denied it; "": none */
-    char reason[TCI_GATE_REASON_MAX];  /* why it was refused or failed, or a note ("no server name") */
-    char fix[TCI_GATE_REASON_MAX];     /* REFUSED: the smallest change of the policy that allows it */
-    uint64_t started_us;               /* since the cage's start */
+    uint16_t port;                      /* 0: a name that was asked for */
+    char rule[TCI_RULE_TEXT_MAX];       /* that allowed or denied it; "": none */
+    char reason
+        [TCI_GATE_REASON_MAX];     /* why it was refused or failed, or a note ("no server name") */
+    char fix[TCI_GATE_REASON_MAX]; /* REFUSED: the smallest change of the policy that allows it */
+    uint64_t started_us;           /* since the cage's start */
     uint64_t duration_us, bytes_in, bytes_out; /* in: to the cage */
-    uint64_t count;                    /* REFUSED: how often the same was tried */
+    uint64_t count;                            /* REFUSED: how often the same was tried */
 };
 
 #endif

@@ -124,7 +124,7 @@ static void set_limits(struct tci_schema_limits *limits)
     DEFAULT(schemas, 50000);
     DEFAULT(values, 500000);
     DEFAULT(nesting, 128);
-    DEFAULT(pattern_bytes, 256 * 1024);
+    DEFAULT(pattern_bytes, 262144);
     DEFAULT(depth, 256);
     DEFAULT(steps, 10000000);
     DEFAULT(matches, 1000000);
@@ -156,7 +156,7 @@ int tci_schema_compile(const json_t *document, const struct tci_schema_options *
     const struct tci_schema_options *chosen = options ? options : &defaults;
     tc_cleanup(tci_schema_freep) struct tci_schema_program *program = new_program(chosen);
     tc_cleanup(tci_arena_freep) struct tci_arena *scratch = tci_arena_new();
-    json_t *owned[TCI_COMPILER_OWNED_MAX];
+    struct tci_owned owned[TCI_COMPILER_OWNED_MAX];
     struct tci_compiler c = { .options = chosen, .program = program, .error = reterr };
     int status;
 
@@ -171,7 +171,7 @@ int tci_schema_compile(const json_t *document, const struct tci_schema_options *
         program->hash_key[0];
     status = compile_document(&c, document);
     for (size_t i = 0; i < c.owned_count; i++)
-        json_decref(owned[i]);
+        json_decref(owned[i].document);
     if (status < 0)
         return -1;
     *ret = tc_take(program);

@@ -44,6 +44,12 @@ struct tci_source {
     struct tci_source *next; /* in the queue */
 };
 
+/* A built-in document that was read. */
+struct tci_owned {
+    const char *text;
+    json_t *document;
+};
+
 struct tci_compiler {
     const struct tci_schema_options *options;
     struct tci_schema_program *program;
@@ -60,11 +66,11 @@ struct tci_compiler {
     struct tci_source *queue, **queue_end;
     bool queue_all; /* every schema that the walk finds: in the document that is compiled */
     struct tci_name_map dynamic; /* anchors that a $dynamicRef names: struct tci_dynamic_anchor */
-    json_t **owned;              /* documents of ours, to be released */
+    struct tci_owned *owned;     /* documents of ours, to be released */
     size_t owned_count;
 };
 
-enum { TCI_COMPILER_OWNED_MAX = 16 };
+enum { TCI_COMPILER_OWNED_MAX = 16 }; /* there are fewer */
 
 /* How a keyword holds schemas. */
 enum tci_shape {
@@ -144,7 +150,7 @@ int tci_anchor_add(struct tci_compiler *c, struct tci_source *source, const char
 
 /* The schema that a reference names, from the resource of `source`. An error names the reference. */
 int tci_reference_resolve(struct tci_compiler *c, struct tci_source *source, const char *keyword,
-                          const json_t *reference, struct tci_source **ret) tci_must_check;
+                          const json_t *value, struct tci_source **ret) tci_must_check;
 /* The anchor that a $dynamicRef names; NULL: error set. Its targets are filled by the other, which
  * queues them; to be called again when more schemas were found. */
 struct tci_dynamic_anchor *tci_dynamic_anchor(struct tci_compiler *c,

@@ -29,12 +29,18 @@ int tci_document_find(struct tci_compiler *c, const char *uri, const json_t **re
             *ret = c->options->lookup(c->options->lookup_context, uri);
         return 0;
     }
+    for (size_t i = 0; i < c->owned_count; i++) {
+        if (c->owned[i].text == text) {
+            *ret = c->owned[i].document;
+            return 0;
+        }
+    }
     if (c->owned_count == TCI_COMPILER_OWNED_MAX)
         return tci_error_set(c->error, TC_ERROR_INTERNAL, "too many built-in schemas");
     document = tci_json_read(text, strlen(text), c->error);
     if (!document)
         return -1;
-    c->owned[c->owned_count++] = document;
+    c->owned[c->owned_count++] = (struct tci_owned){ text, document };
     *ret = document;
     return 0;
 }

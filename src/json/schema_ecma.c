@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: the shape of an expression: groups, alternatives, assertions, quantifiers. */
+/* Owns: the shape of an expression: what follows what, assertions, quantifiers. */
 #include "json/schema_ecma.h"
 
 #include <stdio.h>
@@ -50,128 +50,21 @@ bool tci_ecma_is_surrogate(uint32_t c)
     return c >= 0xd800 && c <= 0xdfff;
 }
 
-static bool is_next(const struct tci_ecma *ecma, const char *text)
+bool tci_ecma_is_next(const struct tci_ecma *ecma, const char *text)
 {
     size_t length = strlen(text);
     return (size_t)(ecma->end - ecma->at) >= length && memcmp(ecma->at, text, length) == 0;
 }
 
-static bool skip(struct tci_ecma *ecma, const char *text)
+bool tci_ecma_skip(struct tci_ecma *ecma, const char *text)
 {
-    if (!is_next(ecma, text))
+    if (!tci_ecma_is_next(ecma, text))
         return false;
     ecma->at += strlen(text);
     return true;
 }
 
-/* ---- names ------------------------------------------------------------------------------------ */
-
-static bool is_name_character(uint32_t c, bool first)
-{
-    return (c >= 'A' && c <= 'Z') || (c >= 'a' && c <= 'z') || c == '_' || c == '$' || c > 0x9f ||
-           (!first && c >= '0' && c <= '9');
-}
-
-bool tci_ecma_group_name(struct tci_ecma *ecma, struct tci_ecma_name *ret)
-{
-    uint32_t c;
-    if (!skip(ecma, "<"))
-        return tci_ecma_fail(ecma, "a name in < > is missing");
-    ret->text = ecma->at;
-    for (;;) {
-        bool first = ecma->at == ret->text;
-        if (!tci_ecma_next(ecma, &c))
-            return false;
-        if (c == '>' && !first)
-            break;
-        if (!is_name_character(c, first))
-            return tci_ecma_fail(ecma, "a name of a group has letters, digits, _ and $");
-    }
-    ret->length = (size_t)(ecma->at - ret->text) - 1;
-    return true;
-}
-
-static bool add_name(struct tci_ecma *ecma)
-{
-    struct tci_ecma_name name = { .group = ecma->group_count };
-    if (!tci_ecma_group_name(ecma, &name))
-        return false;
-    for (size_t i = 0; i < ecma->name_count; i++)
-        if (ecma->names[i].length == name.length &&
-            memcmp(ecma->names[i].text, name.text, name.length) == 0)
-            return tci_ecma_fail(ecma, "two groups have one name");
-    if (ecma->name_count == TCI_ECMA_NAMES_MAX)
-        return tci_ecma_fail(ecma, "more than 32 groups with names");
-    ecma->names[ecma->name_count++] = name;
-    return true;
-}
-
-/* References may point forward, so groups are counted before anything else. */
-static bool count_groups(struct tci_ecma *ecma)
-{
-    bool in_class = false;
-    for (; ecma->at < ecma->end; ecma->at++) {
-        switch (*ecma->at) {
-        case '\\':
-            ecma->at += ecma->at + 1 < ecma->end;
-            break;
-        case '[':
-            in_class = true;
-            break;
-        case ']':
-            in_class = false;
-            break;
-        case '(':
-            if (in_class)
-                break;
-            if (!is_next(ecma, "(?")) {
-                ecma->group_count++;
-            } else if (is_next(ecma, "(?<") && !is_next(ecma, "(?<=") && !is_next(ecma, "(?<!")) {
-                ecma->at += 2;
-                ecma->group_count++;
-                if (!add_name(ecma))
-                    return false;
-                ecma->at--;
-            }
-            break;
-        default:
-            break;
-        }
-    }
-    ecma->at = ecma->begin;
-    return true;
-}
-
 /* ---- the parts -------------------------------------------------------------------------------- */
-
-/* What may be opened; `looks`: it matches a place and cannot be repeated. */
-struct opening {
-    const char *text;
-    bool looks;
-};
-
-static const struct opening openings[] = {
-    { "(?:", false }, { "(?=", true }, { "(?!", true }, { "(?<=", true }, { "(?<!", true },
-};
-
-static bool open_group(struct tci_ecma *ecma, bool *ret_looks)
-{
-    struct tci_ecma_name name;
-    *ret_looks = false;
-    for (size_t i = 0; i < tci_array_size(openings); i++) {
-        if (skip(ecma, openings[i].text)) {
-            *ret_looks = openings[i].looks;
-            tci_ecma_emit(ecma, openings[i].text);
-            return true;
-        }
-    }
-    tci_ecma_emit(ecma, "(");
-    if (skip(ecma, "(?"))
-        return is_next(ecma, "<") ? tci_ecma_group_name(ecma, &name)
-                                  : tci_ecma_fail(ecma, "ECMA-262 does not know this kind of (?");
-    ecma->at++;
-    return true;
-}
 
 static bool read_count(struct tci_ecma *ecma, unsigned *ret)
 {
@@ -195,10 +88,10 @@ static bool read_braces(struct tci_ecma *ecma)
         return false;
     (void)snprintf(text, sizeof text, "{%u}", least);
     most = least;
-    if (skip(ecma, ",")) {
+    if (tci_ecma_skip(ecma, ",")) {
         (void)snprintf(text, sizeof text, "{%u,}", least);
         most = UINT32_MAX;
-        if (!is_next(ecma, "}")) {
+        if (!tci_ecma_is_next(ecma, "}")) {
             if (!read_count(ecma, &most))
                 return false;
             if (most < least)
@@ -206,7 +99,7 @@ static bool read_braces(struct tci_ecma *ecma)
             (void)snprintf(text, sizeof text, "{%u,%u}", least, most);
         }
     }
-    if (!skip(ecma, "}"))
+    if (!tci_ecma_skip(ecma, "}"))
         return tci_ecma_fail(ecma, "a { without its }; for the sign itself write \\{");
     tci_ecma_emit(ecma, text);
     tci_simple_repeat(ecma->simple, least, most);
@@ -226,7 +119,7 @@ static bool read_quantifier(struct tci_ecma *ecma, bool can_repeat)
         tci_simple_repeat(ecma->simple, sign == '+', sign == '?' ? 1 : UINT32_MAX);
         ecma->at++;
     }
-    if (skip(ecma, "?"))
+    if (tci_ecma_skip(ecma, "?"))
         tci_ecma_emit(ecma, "?");
     return true;
 }
@@ -323,7 +216,7 @@ static bool read_bracket(struct tci_ecma *ecma, struct shape *shape)
         if (shape->depth == TCI_ECMA_NESTING_MAX)
             return tci_ecma_fail(ecma, "groups nested more than 100 deep");
         shape->can_repeat = false;
-        return open_group(ecma, &shape->looks[shape->depth++]);
+        return tci_ecma_open_group(ecma, &shape->looks[shape->depth++]);
     }
     if (shape->depth == 0)
         return tci_ecma_fail(ecma, "a ) without its (");
@@ -379,7 +272,7 @@ int tci_ecma_translate(const char *pattern, size_t length, struct tci_buf *out,
         .begin = pattern, .at = pattern, .end = pattern + length, .out = out, .simple = simple
     };
     struct shape shape = { .depth = 0 };
-    bool good = count_groups(&ecma);
+    bool good = tci_ecma_count_groups(&ecma);
 
     while (good && ecma.at < ecma.end)
         good = read_part(&ecma, &shape);

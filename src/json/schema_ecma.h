@@ -62,6 +62,9 @@ bool tci_ecma_fail(struct tci_ecma *ecma, const char *problem);
 /* The character at `at`, which moves behind it; false at the end or when it is not UTF-8. */
 bool tci_ecma_next(struct tci_ecma *ecma, uint32_t *ret);
 bool tci_ecma_is_surrogate(uint32_t character);
+/* Does the text come next? The second moves behind it if so. */
+bool tci_ecma_is_next(const struct tci_ecma *ecma, const char *text);
+bool tci_ecma_skip(struct tci_ecma *ecma, const char *text);
 
 /* Behind the backslash. Within [ ], \b is a backspace and there are no references. */
 bool tci_ecma_read_escape(struct tci_ecma *ecma, bool in_class, struct tci_ecma_escape *ret);
@@ -71,7 +74,11 @@ bool tci_ecma_simple_set(const struct tci_ecma_escape *escape, struct tci_simple
 bool tci_ecma_class(struct tci_ecma *ecma);
 /* Behind \p or \P. */
 bool tci_ecma_property(struct tci_ecma *ecma, bool negated, struct tci_ecma_escape *ret);
-/* From a ( on, or from the < of \k<: the name between < and >. */
+/* References may point forward, so groups are counted before anything else. */
+bool tci_ecma_count_groups(struct tci_ecma *ecma);
+/* At a (. `ret_looks`: it matches a place and cannot be repeated. */
+bool tci_ecma_open_group(struct tci_ecma *ecma, bool *ret_looks);
+/* At a <: the name up to >. */
 bool tci_ecma_group_name(struct tci_ecma *ecma, struct tci_ecma_name *ret);
 
 #endif

@@ -94,7 +94,7 @@ static bool find_script(const char *prefix, const char *word, bool negated,
 
 bool tci_ecma_property(struct tci_ecma *ecma, bool negated, struct tci_ecma_escape *ret)
 {
-    char word[word_max], value[word_max], end;
+    char word[word_max], value[word_max], end = '\0';
     bool found = false;
 
     ret->kind = TCI_ECMA_SET;

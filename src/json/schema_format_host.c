@@ -139,7 +139,7 @@ bool tci_format_idn_hostname(const char *text, size_t length,
 
     /* A character has up to 4 bytes, and every label of the wire form at least as many as it has
      * characters: what is longer than this cannot be a name. */
-    if (length > 4 * TCI_HOSTNAME_MAX)
+    if (length / 4 > TCI_HOSTNAME_MAX)
         return false;
     for (size_t i = 0; i <= length; i++) {
         size_t dot = dot_size(text + i, length - i);

@@ -217,7 +217,9 @@ bool tci_punycode_encode(const char *text, size_t length, char *ret, size_t size
                          size_t *ret_length)
 {
     uint32_t points[points_max], count;
-    struct writer out = { ret, size, 0 };
+    struct writer out = { .size = size };
+
+    out.text = ret;
     if (!read_points(text, length, points, &count) || !encode_points(points, count, &out))
         return false;
     *ret_length = out.length;

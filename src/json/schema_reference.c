@@ -27,7 +27,7 @@ static int unknown(struct tci_compiler *c, const struct reference *reference, co
 /* ---- JSON Pointers ---------------------------------------------------------------------------- */
 
 /* Cuts the next token off and unescapes it in place. False: a ~ that is no escape. */
-static bool next_token(char **at, char *end, char **ret_token, size_t *ret_length)
+static bool next_token(char **at, const char *end, char **ret_token, size_t *ret_length)
 {
     char *from = *at + 1, *to = from;
     *ret_token = from;

@@ -37,14 +37,14 @@ void tci_schema_path(const struct tci_schema_node *node, const char *keyword, st
 }
 
 /* From the end to the beginning: a step knows only where it came from. */
-static char *put_before(char *begin, char *at, const char *bytes, size_t length)
+static char *put_before(const char *begin, char *at, const char *bytes, size_t length)
 {
     size_t fits = (size_t)(at - begin) < length ? (size_t)(at - begin) : length;
     memcpy(at - fits, bytes + length - fits, fits);
     return at - fits;
 }
 
-static char *put_key_before(char *begin, char *at, const char *key, size_t length)
+static char *put_key_before(const char *begin, char *at, const char *key, size_t length)
 {
     while (length > 0) {
         char c = key[--length];
@@ -59,7 +59,7 @@ static char *put_key_before(char *begin, char *at, const char *key, size_t lengt
 /* The pointer, written up to the end of `buffer`. One that does not fit begins with "...". */
 static const char *write_pointer(const struct tci_where *where, char buffer[pointer_max])
 {
-    char *at = buffer + pointer_max - 1;
+    char *at = &buffer[pointer_max - 1];
     *at = '\0';
     for (; where && at > buffer; where = where->up) {
         if (where->key) {
@@ -71,8 +71,8 @@ static const char *write_pointer(const struct tci_where *where, char buffer[poin
         }
         at = put_before(buffer, at, "/", 1);
     }
-    if (where || at == buffer)
-        memcpy(buffer, "...", 3);
+    for (int i = 0; (where || at == buffer) && i < 3; i++)
+        buffer[i] = '.';
     return at;
 }
 
@@ -126,12 +126,8 @@ bool tci_run_fail(struct tci_run *run, const struct tci_schema_node *node, const
                   const struct tci_where *where, const char *format, ...)
 {
     va_list args;
-    if (!run->report || run->budget.exhausted)
+    if (!tci_run_wants(run))
         return false;
-    if (run->report->count >= run->errors_max) {
-        run->report->more = true;
-        return false;
-    }
     va_start(args, format);
     fail(run, node, keyword, where, format, args);
     va_end(args);

@@ -116,6 +116,18 @@ static inline bool tci_evaluated_has(const struct tci_evaluated *evaluated, size
 
 /* ---- errors (schema_report.c, schema_sentence.c); all return false ----------------------------- */
 
+/* Is there somebody who wants to know, and room for one more error? If not for room, that is noted.
+ * To be asked before anything is done for a sentence: a value may have a million errors. */
+static inline bool tci_run_wants(struct tci_run *run)
+{
+    if (!run->report || run->budget.exhausted)
+        return false;
+    if (run->report->count < run->errors_max)
+        return true;
+    run->report->more = true;
+    return false;
+}
+
 /* Does nothing when nobody wants to know. */
 bool tci_run_fail(struct tci_run *run, const struct tci_schema_node *node, const char *keyword,
                   const struct tci_where *where, const char *format, ...) tci_printf_like(5, 6);

@@ -13,7 +13,7 @@
 #include "base/quote.h"
 #include "json/number.h"
 
-enum { list_max = 300, sentence_max = 700, alternatives_max = 4 };
+enum { list_max = 300, sentence_max = 700, alternatives_max = 4, text_max = 65536 };
 
 /* ---- types ------------------------------------------------------------------------------------ */
 
@@ -55,7 +55,7 @@ static const char *words_for(const json_t *value)
 /* "a string, null or a number" */
 static void write_types(unsigned types, char *out, size_t size)
 {
-    const char *found[tci_array_size(type_words)];
+    const char *found[tci_array_size(type_words)] = { NULL };
     size_t count = 0, length = 0;
 
     for (size_t i = 0; i < tci_array_size(type_words); i++) {
@@ -77,7 +77,7 @@ bool tci_fail_type(struct tci_run *run, const struct tci_schema_node *node, cons
                    const struct tci_where *where)
 {
     char words[160];
-    if (!run->report)
+    if (!tci_run_wants(run))
         return false;
     write_types(node->types, words, sizeof words);
     return tci_run_fail(run, node, "type", where, "must be %s, not %s", words, words_for(value));
@@ -88,11 +88,11 @@ bool tci_fail_type(struct tci_run *run, const struct tci_schema_node *node, cons
 bool tci_fail_choice(struct tci_run *run, const struct tci_schema_node *node,
                      const struct tci_where *where)
 {
-    tc_cleanup(tci_buf_free) struct tci_buf text = TCI_BUF_INIT(64 * 1024);
+    tc_cleanup(tci_buf_free) struct tci_buf text = TCI_BUF_INIT(text_max);
     const struct tci_rules_general *rules = node->general;
     size_t shown = 0;
 
-    if (!run->report)
+    if (!tci_run_wants(run))
         return false;
     if (!rules->has_choices) {
         tci_schema_value_write(rules->constant, list_max, &text);
@@ -122,7 +122,7 @@ bool tci_fail_bound(struct tci_run *run, const struct tci_schema_node *node, con
                     const json_t *value)
 {
     char wanted[TCI_JSON_NUMBER_MAX], found[TCI_JSON_NUMBER_MAX];
-    if (!run->report)
+    if (!tci_run_wants(run))
         return false;
     return tci_run_fail(run, node, keyword, where, "must be %s %s, not %s", words,
                         write_number(bound, wanted), write_number(tci_number_of(value), found));
@@ -150,7 +150,7 @@ static const struct count_words count_words[] = {
 bool tci_fail_count(struct tci_run *run, const struct tci_schema_node *node, const char *keyword,
                     const struct tci_where *where, uint64_t bound, uint64_t found)
 {
-    for (size_t i = 0; run->report && i < tci_array_size(count_words); i++) {
+    for (size_t i = 0; tci_run_wants(run) && i < tci_array_size(count_words); i++) {
         const struct count_words *words = &count_words[i];
         if (strcmp(words->keyword, keyword) == 0)
             return tci_run_fail(run, node, keyword, where, "%s %" PRIu64 " %s, not %" PRIu64,
@@ -169,7 +169,7 @@ bool tci_fail_unknown_member(struct tci_run *run, const struct tci_schema_node *
     char quoted[TCI_QUOTE_MAX], meant[TCI_QUOTE_MAX];
     const char *nearest;
 
-    if (!run->report)
+    if (!tci_run_wants(run))
         return false;
     nearest = known ? tci_nearest_word(name, length, known) : NULL;
     tci_quote(name, length, quoted);
@@ -187,11 +187,16 @@ bool tci_fail_missing(struct tci_run *run, const struct tci_schema_node *node, c
     const struct tci_rules_object *rules = node->object;
     char quoted[TCI_QUOTE_MAX];
 
-    for (size_t i = 0; run->report && i < rules->names.count; i++) {
+    if (!run->report || !tci_budget_take(&run->budget, rules->names.count))
+        return false;
+    for (size_t i = 0; i < rules->names.count; i++) {
         const struct tci_name *name = &rules->names.items[i];
-        if (rules->members[i].required && !json_object_getn(value, name->text, name->length))
-            tci_run_fail(run, node, "required", where, "lacks the required property %s",
-                         tci_quote(name->text, name->length, quoted));
+        if (!rules->members[i].required || json_object_getn(value, name->text, name->length))
+            continue;
+        if (!tci_run_wants(run))
+            return false;
+        tci_run_fail(run, node, "required", where, "lacks the required property %s",
+                     tci_quote(name->text, name->length, quoted));
     }
     return false;
 }
@@ -257,11 +262,11 @@ bool tci_fail_alternatives(struct tci_run *run, const struct tci_schema_node *no
                            const char *keyword, const struct tci_schema_list *list,
                            const json_t *value, const struct tci_where *where)
 {
-    tc_cleanup(tci_buf_free) struct tci_buf text = TCI_BUF_INIT(64 * 1024);
+    tc_cleanup(tci_buf_free) struct tci_buf text = TCI_BUF_INIT(text_max);
     const char *number = strcmp(keyword, "oneOf") == 0 ? "exactly one" : "at least one";
     const struct tci_schema_node *candidate;
 
-    if (!run->report || run->budget.exhausted)
+    if (!tci_run_wants(run))
         return false;
     if (run->explaining)
         return tci_run_fail(run, node, keyword, where, "must match %s of %zu alternatives", number,

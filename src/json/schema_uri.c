@@ -85,9 +85,7 @@ static void append_path(struct tci_buf *out, const char *at, size_t length)
     while (at < end && !out->no_memory && !out->too_large) {
         if (begins(at, end, "../")) {
             at += 3;
-        } else if (begins(at, end, "./")) {
-            at += 2;
-        } else if (begins(at, end, "/./")) {
+        } else if (begins(at, end, "./") || begins(at, end, "/./")) {
             at += 2;
         } else if (begins(at, end, "/../")) {
             at += 3;
@@ -191,8 +189,11 @@ char *tci_uri_fragment(struct tci_arena *arena, const char *reference, size_t le
                        size_t *ret_length, bool *ret_malformed)
 {
     struct tci_uri_part part = tci_uri_split(reference, length).fragment;
-    char *text = tci_arena_strndup(arena, part.text ? part.text : "", part.length), *to = text;
+    char *text, *to;
 
+    if (!part.text)
+        part.text = "";
+    text = to = tci_arena_strndup(arena, part.text, part.length);
     *ret_malformed = false;
     for (size_t i = 0; text && i < part.length; i++) {
         char c = part.text[i];

@@ -70,7 +70,7 @@ static __attribute__((noinline)) bool check_name(struct tci_run *run,
     char quoted[TCI_QUOTE_MAX];
     bool valid;
 
-    run->report = report ? &own : NULL;
+    run->report = report && report->count < run->errors_max ? &own : NULL;
     valid = check_as_text(run, node->object->property_names, member);
     run->report = report;
     if (!valid && report)

@@ -867,6 +867,36 @@ static void test_long_texts_match_ordinary_expressions(void **state)
     tci_schema_free(simple);
 }
 
+/* A suggestion is looked for only for errors that are kept. */
+static void test_many_unknown_properties_are_refused_quickly(void **state)
+{
+    json_t *schema = json_object(), *properties = json_object(), *value = json_object();
+    struct tci_schema_program *program;
+    struct tci_schema_report report = { 0 };
+    char name[40];
+    double start;
+    (void)state;
+    for (int i = 0; i < 1000; i++) {
+        (void)snprintf(name, sizeof name, "a_property_with_a_long_name_%d", i);
+        json_object_set_new(properties, name, json_true());
+    }
+    for (int i = 0; i < 200000; i++) {
+        (void)snprintf(name, sizeof name, "a_property_with_a_lung_name_%d", i);
+        json_object_set_new(value, name, json_true());
+    }
+    json_object_set_new(schema, "properties", properties);
+    json_object_set_new(schema, "additionalProperties", json_false());
+    program = compile_value(schema, NULL);
+    start = now();
+    assert_false(tci_schema_validate(program, value, &report));
+    assert_true(now() - start < 5);
+    assert_int_equal(report.count, 8);
+    assert_true(report.more);
+    tci_schema_report_free(&report);
+    json_decref(value);
+    tci_schema_free(program);
+}
+
 static void test_compile_limits_hold(void **state)
 {
     struct tci_schema_options options = { .limits = { .schemas = 3 } };
@@ -1001,6 +1031,7 @@ int main(void)
         cmocka_unit_test(test_slow_regular_expressions_are_given_up),
         cmocka_unit_test(test_many_slow_matches_end_at_the_step_limit),
         cmocka_unit_test(test_long_texts_match_ordinary_expressions),
+        cmocka_unit_test(test_many_unknown_properties_are_refused_quickly),
         cmocka_unit_test(test_compile_limits_hold),
         cmocka_unit_test(test_long_chain_of_references_compiles_quickly),
         cmocka_unit_test(test_unevaluated_works_beyond_the_words_at_hand),

@@ -127,7 +127,7 @@ static long tell(const struct init *init, int protocol, const struct tci_init_ar
         struct nlmsghdr head;
         struct nlmsgerr body;
         char rest[256];
-    } answer;
+    } answer = { 0 };
     long fd = CALL(socket, af_netlink, sock_raw | sock_flags, protocol, 0, 0), n, result = -EPROTO;
     if (fd < 0)
         return fd;
@@ -136,7 +136,8 @@ static long tell(const struct init *init, int protocol, const struct tci_init_ar
     if (n < 0)
         result = n;
     while (n >= 0 && (n = CALL6(recvfrom, fd, &answer, sizeof answer, msg_dontwait, 0, 0)) > 0) {
-        result = answer.head.nlmsg_type == NLMSG_ERROR ? answer.body.error : -EPROTO;
+        bool is_whole = (size_t)n >= sizeof answer.head + sizeof answer.body.error;
+        result = is_whole && answer.head.nlmsg_type == NLMSG_ERROR ? answer.body.error : -EPROTO;
         if (result < 0)
             break;
     }

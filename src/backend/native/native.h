@@ -166,7 +166,7 @@ struct tci_spawn {
     const struct tci_cgroup *cgroup; /* or NULL */
     const char *const *argv;         /* init's, with its flags first */
     int in, out, err, report, go, owner;
-    int gate; /* -1: none */
+    int gate;          /* -1: none */
     const int *mounts; /* what init gets from TCI_INIT_FD_MOUNTS on */
     size_t mount_count;
     bool born_inside;              /* in the group that clone3 puts it into */

@@ -17,7 +17,7 @@ struct tc_run {
     int group;                 /* process: the command's process group; 0: not known yet */
     int report, go, epoll, timer;
     struct tci_disk_watch *disk;
-    struct tci_gate *gate; /* or NULL */
+    struct tci_gate *gate;       /* or NULL */
     struct tci_init_report last; /* `end` is 0 until there is one */
     unsigned hit;
     uint64_t written;

@@ -153,7 +153,8 @@ static void refused_internet(struct tci_trace *trace, const union address *addre
         return;
     format(address, text, sizeof text);
     (void)snprintf(target, sizeof target, "%s %s", family_name(address->any.sa_family, name), text);
-    (void)snprintf(trace->rule, sizeof trace->rule, "network: \"none\"; set network = [\"%s\"]", text);
+    (void)snprintf(trace->rule, sizeof trace->rule, "network: \"none\"; set network = [\"%s\"]",
+                   text);
     tci_trace_list_add(&trace->list, "network", target, trace->rule);
 }
 
