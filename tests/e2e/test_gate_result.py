@@ -241,13 +241,13 @@ say(good=[talk("allowed.test", 7000, b"%d" % number) == str(number) for number i
 
 def test_library_is_as_before_after_many_calls(one_cage, world):
     """No descriptor, no thread, no memory is left in a program that calls with gates from several threads."""
-    calls = 24 if SANITIZED else 100
+    calls = 60 if SANITIZED else 100
     policy = one_cage.policy(RULES)
     done = one_cage.bare(world.base / "gate-host", policy, calls, 4, world.public / "static-client", "get", "4",
                          "allowed.test", "80")
     assert done.stderr == "" and done.said["good"] == calls, done
-    # An engine keeps some things for the next call; how many depends on how calls met, not on how many there were.
-    assert done.said["files"][1] < done.said["files"][0] + calls / 4 and done.said["threads"] == 1, done.said
+    # An engine keeps control groups for the next call, at most eight: how many depends on how calls met.
+    assert done.said["files"][1] < done.said["files"][0] + 40 and done.said["threads"] == 1, done.said
     assert SANITIZED or done.said["memory_kb"][1] < done.said["memory_kb"][0] + 3000, done.said
 
 
