@@ -7,8 +7,9 @@
  * Invariants: a cage cannot tell, and its result does not show, that somebody was there before. So
  * a group is kept only if it is empty, no limit of it was hit, and next to no memory is still
  * charged to it. What the kernel cannot set back is subtracted (processor time), or made anew: the
- * most processes that there were (pids), unless that is the number that every cage has. Version 2 cannot set back the peak of memory before Linux 6.12, and has one directory
- * only: there nothing is kept.
+ * most processes that there were (pids), unless that is the number that every cage has. Version 2
+ * cannot set back the peak of memory before Linux 6.12, and has one directory only: there nothing is
+ * kept.
  */
 #include "backend/native/cgroup_internal.h"
 

@@ -164,9 +164,9 @@ static _Noreturn void run_command(void *argument)
 }
 
 /*
- * The command's process uses init's memory until it starts its program: copying it, page by page as
- * it is written to, would cost more than all that is done there. It has a stack of its own, and both
- * only read what both use.
+ * The command's process uses init's memory until it starts its program, where the kernel lets it:
+ * copying it, page by page as it is written to, would cost more than all that is done there. It has a
+ * stack of its own, and both only read what both use.
  *
  * Taking the host's root away waits for other processors, and so it is done beside the command's
  * process, which prepares itself meanwhile. It starts its program when it gets a byte: when nothing of
@@ -181,8 +181,11 @@ static long start_command(struct init *init)
         broken(TCI_INIT_STEP_GO, 1, -EPIPE);
     must(TCI_INIT_STEP_FORK, 1,
          CALL(socketpair, family_unix, socket_stream | o_cloexec, 0, init->start, 0));
-    pid = must(TCI_INIT_STEP_FORK, 0,
-               clone_run(CLONE_VM | SIGCHLD, stack + stack_size, run_command, init));
+    pid = clone_run(CLONE_VM | SIGCHLD, stack + stack_size, run_command, init);
+    /* An older kernel (6.1) lets nobody share memory with a process in another time namespace. */
+    if (pid == -EINVAL)
+        pid = clone_run(SIGCHLD, stack + stack_size, run_command, init);
+    must(TCI_INIT_STEP_FORK, 0, pid);
     (void)CALL(close, init->start[0], 0, 0, 0, 0);
     if (init->is_jail)
         leave_host();
