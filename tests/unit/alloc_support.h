@@ -14,15 +14,7 @@
 #include <stddef.h>
 #include <stdlib.h>
 #include "toolcage/toolcage.h"
-
-#if defined(__has_feature)
-#if __has_feature(address_sanitizer)
-#define SANITIZED 1
-#endif
-#endif
-#if defined(__SANITIZE_ADDRESS__) || !defined(__GLIBC__)
-#define SANITIZED 1
-#endif
+#include "sanitized.h"
 
 /* clang-format off */
 static __attribute__((unused)) struct {

@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include "backend_double.h"
 #include "core/call.h"
+#include "descriptors.h"
 
 struct fixture {
     struct tc_policy *policy;
@@ -50,16 +51,5 @@ static inline struct tc_result *call(struct tc_engine *engine, const struct tc_r
         __VA_ARGS__, NULL                                                                          \
     }
 #define SH(script) ARGV("sh", "-c", script)
-
-static inline int count_descriptors(void)
-{
-    DIR *directory = opendir("/proc/self/fd");
-    int count = 0;
-    assert_non_null(directory);
-    while (readdir(directory))
-        count++;
-    (void)closedir(directory);
-    return count;
-}
 
 #endif

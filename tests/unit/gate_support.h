@@ -22,6 +22,7 @@
 #include "base/clock.h"
 #include "gate/loop.h"
 #include "policy/address.h"
+#include "descriptors.h"
 
 enum { PATIENCE_MS = 60000 }; /* the machine may be slow: only a hang takes that long */
 
@@ -46,17 +47,6 @@ static inline struct tci_loop *new_loop(void)
     struct tc_error error = { 0 };
     assert_int_equal(tci_loop_new(&loop, &error), 0);
     return loop;
-}
-
-static inline int count_descriptors(void)
-{
-    DIR *directory = opendir("/proc/self/fd");
-    int count = 0;
-    assert_non_null(directory);
-    while (readdir(directory))
-        count++;
-    (void)closedir(directory);
-    return count;
 }
 
 static inline struct tci_address address_of(const char *text)

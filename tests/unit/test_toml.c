@@ -18,15 +18,7 @@
 #include <time.h>
 #include "base/buf.h"
 #include "policy/toml.h"
-
-#if defined(__has_feature)
-#if __has_feature(address_sanitizer)
-#define SANITIZED 1
-#endif
-#endif
-#if defined(__SANITIZE_ADDRESS__) || !defined(__GLIBC__)
-#define SANITIZED 1
-#endif
+#include "sanitized.h"
 
 /* ---- allocations of the arena, counted and made to fail ---------------------------------- */
 
