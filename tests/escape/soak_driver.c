@@ -30,7 +30,7 @@ static const char *program, *directory;
 static long calls, threads;
 static unsigned seed;
 static atomic_long next, wrong, verdicts[VERDICTS], given_up;
-static long memory_early, files_early;
+static long memory_early, files_early, files_before;
 
 static void fail(const char *what, const char *detail)
 {
@@ -201,6 +201,7 @@ int main(int argc, char **argv)
     seed = (unsigned)atol(argv[6]);
     if (threads < 1 || threads > 64)
         return 64;
+    files_before = open_files();
     if (tc_engine_open(&(struct tc_engine_options){ .policy_path = argv[1] }, &engine, &error) <
         0) {
         fprintf(stderr, "soak: %s\n", error.message);
@@ -217,9 +218,9 @@ int main(int argc, char **argv)
     /* No child may be left, not even a dead one. */
     bool children = waitpid(-1, NULL, WNOHANG) >= 0 || errno != ECHILD;
     printf("{\"calls\": %ld, \"wrong\": %ld, \"given_up\": %ld, \"memory_kb\": [%ld, %ld], "
-           "\"files\": [%ld, %ld], \"files_closed\": %ld, \"children\": %s, \"verdicts\": {",
-           calls, (long)wrong, (long)given_up, memory_early, memory, files_early, files,
-           open_files(), children ? "true" : "false");
+           "\"files\": [%ld, %ld, %ld, %ld], \"children\": %s, \"verdicts\": {",
+           calls, (long)wrong, (long)given_up, memory_early, memory, files_before, files_early,
+           files, open_files(), children ? "true" : "false");
     for (unsigned i = 0; i < VERDICTS; i++)
         printf("%s\"%s\": %ld", i ? ", " : "", tc_verdict_name((enum tc_verdict)i),
                (long)verdicts[i]);
