@@ -17,6 +17,7 @@ TIME_SCALE = float(os.environ.get("TOOLCAGE_TIME_SCALE") or os.environ.get("TIME
 
 def pytest_configure(config):
     config.addinivalue_line("markers", "tree: about the source tree, the same for every build")
+    config.addinivalue_line("markers", "reading: starts no cage and measures nothing: runs beside the others")
     config.addinivalue_line("markers", "native: runs cages; also run in the VM (make check-vm)")
 
 

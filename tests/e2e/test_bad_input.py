@@ -14,6 +14,8 @@ import time
 
 import pytest
 
+pytestmark = pytest.mark.reading
+
 # The sanitizer builds are slower, and scripts/sanitize says how much.
 SLOW = float(os.environ.get("TIME_SCALE", "1"))
 SECONDS = 5 * SLOW

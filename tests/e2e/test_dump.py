@@ -10,6 +10,8 @@ import tomllib
 
 import pytest
 
+pytestmark = pytest.mark.reading
+
 # ---- random policies -----------------------------------------------------------------------------
 
 BACKENDS = {

@@ -16,6 +16,8 @@ import pytest
 import yaml
 from test_dump import examples, random_policy
 
+pytestmark = pytest.mark.reading
+
 PUBLISHED = ("policy", "explain", "tools")
 
 

@@ -14,6 +14,8 @@ import subprocess
 
 import pytest
 
+pytestmark = pytest.mark.reading
+
 REPOSITORY = pathlib.Path(__file__).resolve().parents[2]
 SUITES = pathlib.Path(os.environ.get("TOOLCAGE_SUITES", REPOSITORY.parent / "shared" / "suites"))
 SUITE = SUITES / "toml" / "tests"

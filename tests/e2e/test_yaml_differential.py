@@ -17,6 +17,8 @@ import pytest
 
 import yaml
 
+pytestmark = pytest.mark.reading
+
 SEED = 20240917
 COUNT = 20000
 
