@@ -47,6 +47,14 @@ static json_t *backend_names(void)
     return names;
 }
 
+static json_t *builtin_names(void)
+{
+    json_t *names = json_array();
+    for (const char *const *name = tci_builtin_names(); *name; name++)
+        json_array_append_new(names, json_string(*name));
+    return names;
+}
+
 /* The types of values are written by hand in `definitions`; the tables of keys are added here. */
 static int write_schema(const char *definitions)
 {
@@ -59,6 +67,8 @@ static int write_schema(const char *definitions)
     defs = json_object_get(root, "$defs");
     json_object_set_new(defs, "backend",
                         json_pack("{s:s, s:o}", "type", "string", "enum", backend_names()));
+    json_object_set_new(defs, "builtin",
+                        json_pack("{s:s, s:o}", "type", "string", "enum", builtin_names()));
     json_object_set_new(defs, "defaults",
                         json_pack("{s:s, s:b, s:o}", "type", "object", "additionalProperties", 0,
                                   "properties", properties(TCI_IN_DEFAULTS)));

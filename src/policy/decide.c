@@ -13,7 +13,7 @@
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
-#include "base/moment.h"
+#include "policy/decide_grant.h"
 
 tci_printf_like(3, 0) static void say(char *text, size_t size, const char *format, va_list args)
 {
@@ -42,6 +42,7 @@ void tci_decide_place(struct tc_decision *d, struct tci_pos pos)
 {
     d->line = pos.line;
     d->column = pos.column;
+    d->file = pos.file;
 }
 
 const char *tci_decide_quote(const char *text, char buffer[TCI_QUOTE_MAX])
@@ -51,61 +52,21 @@ const char *tci_decide_quote(const char *text, char buffer[TCI_QUOTE_MAX])
 
 /* ---- calls -------------------------------------------------------------------------------- */
 
-/* One answer for "not granted" and "no such tool": an agent must not learn what else exists. */
-static void deny_call(struct tc_decision *d, const char *agent, const char *tool)
-{
-    char a[TCI_QUOTE_MAX], t[TCI_QUOTE_MAX];
-    tci_decide(d, false, "grants", "agent %s holds no grant for a tool named %s",
-               tci_decide_quote(agent, a), tci_decide_quote(tool, t));
-    tci_decide_fix(d, "add %s to the grants of agent %s, if there is such a tool", t, a);
-}
-
-static void decide_grant(const struct tci_grant *grant, const char *agent, int64_t now,
-                         uint64_t calls_made, struct tc_decision *d)
-{
-    char text[TCI_MOMENT_TEXT_MAX];
-    tci_decide_place(d, grant->pos);
-    if (grant->has_expiry && now >= grant->expires) {
-        tci_decide_place(d, grant->expires_pos);
-        tci_decide(d, false, "expires", "the grant of \"%s\" for agent \"%s\" expired at %s",
-                   grant->tool, agent, tci_moment_format(grant->expires, text));
-        tci_decide_fix(d, "set a later \"expires\" in the grant");
-        return;
-    }
-    if (grant->has_max_calls && calls_made >= grant->max_calls) {
-        tci_decide_place(d, grant->max_calls_pos);
-        tci_decide(d, false, "max_calls", "agent \"%s\" has used all %llu calls of \"%s\"", agent,
-                   (unsigned long long)grant->max_calls, grant->tool);
-        tci_decide_fix(d, "raise \"max_calls\" in the grant");
-        return;
-    }
-    tci_decide(d, true, "grants", "agent \"%s\" holds a grant for \"%s\"", agent, grant->tool);
-}
-
 void tc_decide_call(const struct tc_policy *policy, const char *agent, const char *tool,
                     int64_t now, uint64_t calls_made, struct tc_decision *ret)
 {
     const struct tci_tool *t = tool ? tci_policy_tool(policy, tool) : NULL;
     const struct tci_agent *a = agent ? tci_policy_agent(policy, agent) : NULL;
     const struct tci_grant *grant = a && t ? tci_agent_grant(a, tool) : NULL;
-    char text[TCI_QUOTE_MAX];
 
     memset(ret, 0, sizeof *ret);
-    if (!tool)
-        tool = "";
-    if (!agent && t) {
-        tci_decide_place(ret, t->pos);
-        tci_decide(ret, true, "tool", "the policy defines \"%s\", and its owner may call it",
-                   t->name);
-    } else if (!agent) {
-        tci_decide(ret, false, "tool", "the policy has no tool named %s",
-                   tci_decide_quote(tool, text));
-        tci_decide_fix(ret, "define [tool.NAME]; \"toolcage tools\" lists what there is");
-    } else if (!t || !grant) {
-        deny_call(ret, agent, tool);
-    } else {
-        decide_grant(grant, agent, now, calls_made, ret);
-    }
+    tool = tool ? tool : "";
+    if (!agent)
+        tci_decide_owner(t, tool, ret);
+    else if (!t || !grant)
+        tci_decide_no_grant(agent, tool, a && a->parent, ret);
+    else
+        tci_decide_grant(grant, agent, now, calls_made, ret);
 }
 
 bool tci_decide_find(const struct tc_policy *policy, const char *agent, const char *tool,

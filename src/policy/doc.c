@@ -142,3 +142,18 @@ int tci_array_add(struct tci_arena *arena, struct tci_node *array, struct tci_no
     a->items[a->count++] = item;
     return 0;
 }
+
+/* Trees are at most as deep as the readers allow (64), so that recursion is bounded. */
+void tci_node_set_file(struct tci_node *node, uint32_t file)
+{
+    node->pos.file = file;
+    if (node->type == TCI_NODE_ARRAY)
+        for (size_t i = 0; i < node->array.count; i++)
+            tci_node_set_file(node->array.items[i], file);
+    if (node->type != TCI_NODE_TABLE)
+        return;
+    tci_table_foreach (entry, node) {
+        entry->key_pos.file = file;
+        tci_node_set_file(entry->value, file);
+    }
+}

@@ -14,6 +14,17 @@
 /* A place in a file; both count from 1, columns in characters (code points). 0: no place. */
 struct tci_pos {
     uint32_t line, column;
+    uint32_t file; /* 0: the policy itself; else one of its tool files, or TCI_FILE_NONE */
+};
+#define tci_pos(l, c) ((struct tci_pos){ .line = (l), .column = (c) })
+
+/* A text that is in no file of the policy: of a tool or grant that a program made. */
+#define TCI_FILE_NONE UINT32_MAX
+
+/* A file that belongs to a policy beside the policy itself; its index is pos.file - 1. */
+struct tci_tool_file {
+    const char *name; /* for messages: the directory as the policy names it, and the file */
+    const char *path; /* absolute, normal form */
 };
 
 enum tci_node_type {
@@ -86,6 +97,9 @@ const char *tci_node_type_name(enum tci_node_type type);
 
 /* A new node in the arena; NULL when out of memory. */
 struct tci_node *tci_node_new(struct tci_arena *arena, enum tci_node_type type, struct tci_pos pos);
+
+/* Says of every place in the tree which file it is in. */
+void tci_node_set_file(struct tci_node *node, uint32_t file);
 
 /* The entry for a key, or NULL. Constant time, also against keys chosen to collide. */
 struct tci_entry *tci_table_find(const struct tci_node *table, const char *key, size_t length);

@@ -30,17 +30,14 @@ static void write_tool(struct tci_buf *out, const struct tci_tool *tool)
     write_header(out, "tool", tool->name);
     for (int key = 0; key < TCI_KEY_COUNT; key++)
         if (!tci_value_is_compiled((enum tci_key)key) &&
+            tool->source[key] != TCI_FROM_BUILTIN_TOOL &&
             tci_value_is_set(&tool->settings, (enum tci_key)key))
             write_setting(out, &tool->settings, (enum tci_key)key);
 }
 
-static void write_grant(struct tci_json *writer, const struct tci_grant *grant)
+void tci_grant_write_table(struct tci_json *writer, const struct tci_grant *grant)
 {
     char text[TCI_MOMENT_TEXT_MAX];
-    if (!grant->narrow->present && !grant->has_expiry && !grant->has_max_calls) {
-        tci_json_string(writer, NULL, grant->tool);
-        return;
-    }
     tci_json_object_begin(writer, NULL);
     tci_json_string(writer, "tool", grant->tool);
     if (grant->has_expiry)
@@ -54,9 +51,22 @@ static void write_grant(struct tci_json *writer, const struct tci_grant *grant)
     tci_json_object_end(writer);
 }
 
+static void write_grant(struct tci_json *writer, const struct tci_grant *grant)
+{
+    if (!grant->narrow->present && !grant->has_expiry && !grant->has_max_calls)
+        tci_json_string(writer, NULL, grant->tool);
+    else
+        tci_grant_write_table(writer, grant);
+}
+
 static void write_agent(struct tci_buf *out, const struct tci_agent *agent)
 {
     write_header(out, "agent", agent->name);
+    if (agent->parent) {
+        struct tci_json writer = toml_writer(out);
+        tci_json_string(&writer, "parent", agent->parent->name);
+        tci_buf_char(out, '\n');
+    }
     if (agent->description) {
         struct tci_json writer = toml_writer(out);
         tci_json_string(&writer, "description", agent->description);

@@ -8,9 +8,13 @@
 #define TCI_POLICY_DUMP_H
 
 #include "base/buf.h"
+#include "json/write.h"
 #include "policy/model.h"
 
 enum { TCI_DUMP_MAX = 128 * 1024 * 1024 };
+
+/* A grant as an object, in the writer's syntax. */
+void tci_grant_write_table(struct tci_json *writer, const struct tci_grant *grant);
 
 void tci_policy_dump(const struct tc_policy *policy, struct tci_buf *out);
 

@@ -65,6 +65,7 @@ static void set_builtin(enum tci_backend_kind backend, struct tci_settings *s)
         .outputs = { .max_file = TCI_MAX_FILE_DEFAULT, .max_files = TCI_MAX_FILES_DEFAULT },
         .container = tci_container_default(),
         .record = TCI_RECORD_TRUE,
+        .approval_timeout = TCI_APPROVAL_TIMEOUT_DEFAULT,
     };
 }
 
@@ -108,7 +109,7 @@ static struct tci_path_rule *new_rules(struct tci_reader *reader, size_t count)
     struct tci_path_rule *rules;
     reader->path_rules += count;
     if (reader->path_rules > path_rules_max) {
-        tci_read_fail(reader, TCI_FINDING_OUT_OF_RANGE, (struct tci_pos){ 1, 1 },
+        tci_read_fail(reader, TCI_FINDING_OUT_OF_RANGE, tci_pos(1, 1),
                       "grant directories, not every file in them",
                       "the tools have more than %d paths in all", path_rules_max);
         return NULL;
@@ -309,7 +310,7 @@ int tci_effective(struct tci_reader *reader, const struct tci_settings *defaults
                 &builtin);
     inherit(&builtin, all & ~(own->present | defaults->present), TCI_FROM_BUILTIN, tool);
 
-    if (check_backend_keys(reader, own, s) < 0)
+    if (tci_apply_builtin(reader, own, tool) < 0 || check_backend_keys(reader, own, s) < 0)
         return -1;
     drop_unused(own, tool);
     if (((own->present | defaults->present) & capability_keys) &&

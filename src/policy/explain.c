@@ -8,7 +8,7 @@
 
 static const char *source_name(enum tci_origin source)
 {
-    static const char *const names[] = { "built-in", "defaults", "tool" };
+    static const char *const names[] = { "built-in", "defaults", "tool", "builtin" };
     return names[source];
 }
 
@@ -29,7 +29,19 @@ static void write_line(const char *text, struct tci_buf *out)
         tci_buf_char(out, *text == '\n' || *text == '\t' ? ' ' : *text);
 }
 
-static void write_source(const struct tci_tool *tool, enum tci_key key, struct tci_buf *out)
+/* "line 3", and the file when it is another than the tool's. */
+static void write_place(const struct tc_policy *policy, const struct tci_tool *tool,
+                        struct tci_pos pos, struct tci_buf *out)
+{
+    if (pos.file != tool->pos.file) {
+        write_line(tci_policy_file(policy, pos), out);
+        tci_buf_string(out, ", ");
+    }
+    tci_buf_printf(out, "line %u", pos.line);
+}
+
+static void write_source(const struct tc_policy *policy, const struct tci_tool *tool,
+                         enum tci_key key, struct tci_buf *out)
 {
     struct tci_pos pos = tool->settings.pos[key];
     switch ((enum tci_origin)tool->source[key]) {
@@ -37,15 +49,21 @@ static void write_source(const struct tci_tool *tool, enum tci_key key, struct t
         tci_buf_string(out, "built-in");
         break;
     case TCI_FROM_DEFAULTS:
-        tci_buf_printf(out, "[defaults], line %u", pos.line);
+        tci_buf_string(out, "[defaults], ");
+        write_place(policy, tool, pos, out);
         break;
     case TCI_FROM_TOOL:
-        tci_buf_printf(out, "line %u", pos.line);
+        write_place(policy, tool, pos, out);
+        break;
+    case TCI_FROM_BUILTIN_TOOL:
+        tci_buf_string(out, "built-in tool, ");
+        write_place(policy, tool, pos, out);
         break;
     }
 }
 
-static void text_row(const struct tci_tool *tool, enum tci_key key, struct tci_buf *out)
+static void text_row(const struct tc_policy *policy, const struct tci_tool *tool, enum tci_key key,
+                     struct tci_buf *out)
 {
     struct tci_json writer = { .out = out, .syntax = TCI_SYNTAX_TOML };
     size_t start;
@@ -55,7 +73,7 @@ static void text_row(const struct tci_tool *tool, enum tci_key key, struct tci_b
     for (size_t used = out->length - start; used < 40; used++)
         tci_buf_char(out, ' ');
     tci_buf_string(out, "  # ");
-    write_source(tool, key, out);
+    write_source(policy, tool, key, out);
     tci_buf_char(out, '\n');
 }
 
@@ -69,12 +87,15 @@ static void text_clauses(const struct tci_tool *tool, struct tci_buf *out)
     tci_buf_char(out, '\n');
 }
 
-static void text_agents(const struct tci_tool *tool, struct tci_buf *out)
+static void text_agents(const struct tc_policy *policy, const struct tci_tool *tool,
+                        struct tci_buf *out)
 {
     tci_buf_string(out, "  may be called by:    ");
-    for (const struct tci_granted *g = tool->granted; g; g = g->next)
-        tci_buf_printf(out, "%s%s (line %u)", g == tool->granted ? "" : ", ", g->agent->name,
-                       g->grant->pos.line);
+    for (const struct tci_granted *g = tool->granted; g; g = g->next) {
+        tci_buf_printf(out, "%s%s (", g == tool->granted ? "" : ", ", g->agent->name);
+        write_place(policy, tool, g->grant->pos, out);
+        tci_buf_char(out, ')');
+    }
     tci_buf_string(out, tool->granted ? "\n" : "no agent\n");
 }
 
@@ -82,13 +103,13 @@ static void text_tool(const struct tc_policy *policy, const struct tci_tool *too
                       struct tci_buf *out)
 {
     tci_buf_printf(out, "%s  (", tool->name);
-    write_line(policy->file, out);
+    write_line(tci_policy_file(policy, tool->pos), out);
     tci_buf_printf(out, ":%u)\n", tool->pos.line);
     for (int key = 0; key < TCI_KEY_COUNT; key++)
         if (is_shown(tool, (enum tci_key)key))
-            text_row(tool, (enum tci_key)key, out);
+            text_row(policy, tool, (enum tci_key)key, out);
     text_clauses(tool, out);
-    text_agents(tool, out);
+    text_agents(policy, tool, out);
 }
 
 void tci_explain_text(const struct tc_policy *policy, const struct tci_tool *tool,
@@ -107,12 +128,20 @@ void tci_explain_text(const struct tc_policy *policy, const struct tci_tool *too
 
 /* ---- JSON --------------------------------------------------------------------------------- */
 
-static void json_setting(struct tci_json *json, const struct tci_tool *tool, enum tci_key key)
+static void json_file(struct tci_json *json, const struct tc_policy *policy, struct tci_pos pos)
+{
+    if (pos.file)
+        tci_json_string(json, "file", tci_policy_file(policy, pos));
+}
+
+static void json_setting(struct tci_json *json, const struct tc_policy *policy,
+                         const struct tci_tool *tool, enum tci_key key)
 {
     tci_json_object_begin(json, tci_key_name(key));
     tci_value_write(json, "value", &tool->settings, key);
     tci_json_string(json, "source", source_name((enum tci_origin)tool->source[key]));
     if (tool->source[key] != TCI_FROM_BUILTIN) {
+        json_file(json, policy, tool->settings.pos[key]);
         tci_json_unsigned(json, "line", tool->settings.pos[key].line);
         tci_json_unsigned(json, "column", tool->settings.pos[key].column);
     }
@@ -127,17 +156,19 @@ static void json_agents(struct tci_json *json, const struct tci_tool *tool)
     tci_json_array_end(json);
 }
 
-static void json_tool(struct tci_json *json, const struct tci_tool *tool)
+static void json_tool(struct tci_json *json, const struct tc_policy *policy,
+                      const struct tci_tool *tool)
 {
     tci_clauses asked = tci_tool_clauses(tool);
     tci_json_object_begin(json, NULL);
     tci_json_string(json, "name", tool->name);
+    json_file(json, policy, tool->pos);
     tci_json_unsigned(json, "line", tool->pos.line);
     tci_json_unsigned(json, "column", tool->pos.column);
     tci_json_object_begin(json, "settings");
     for (int key = 0; key < TCI_KEY_COUNT; key++)
         if (is_shown(tool, (enum tci_key)key))
-            json_setting(json, tool, (enum tci_key)key);
+            json_setting(json, policy, tool, (enum tci_key)key);
     tci_json_object_end(json);
     tci_json_array_begin(json, "clauses");
     for (int c = 0; c < TCI_CLAUSE_COUNT; c++)
@@ -157,14 +188,14 @@ void tci_explain_json(const struct tc_policy *policy, const struct tci_tool *too
     tci_json_array_begin(&json, "tools");
     for (size_t i = 0; i < policy->tool_count; i++)
         if (!tool || tool == &policy->tools[i])
-            json_tool(&json, &policy->tools[i]);
+            json_tool(&json, policy, &policy->tools[i]);
     tci_json_array_end(&json);
     tci_json_object_end(&json);
     tci_buf_char(out, '\n');
 }
 
-void tci_decision_json(const char *question, const char *target, const struct tc_decision *decision,
-                       struct tci_buf *out)
+void tci_decision_json(const struct tc_policy *policy, const char *question, const char *target,
+                       const struct tc_decision *decision, struct tci_buf *out)
 {
     struct tci_json json = { .out = out, .pretty = true };
     tci_json_object_begin(&json, NULL);
@@ -174,6 +205,8 @@ void tci_decision_json(const char *question, const char *target, const struct tc
     tci_json_string(&json, "key", decision->key);
     if (decision->rule[0])
         tci_json_string(&json, "rule", decision->rule);
+    if (decision->file)
+        tci_json_string(&json, "file", tc_policy_file_name(policy, decision->file));
     if (decision->line) {
         tci_json_unsigned(&json, "line", decision->line);
         tci_json_unsigned(&json, "column", decision->column);
@@ -232,7 +265,7 @@ void tci_tools_text(const struct tc_policy *policy, struct tci_buf *out)
         text_filesystem(&s->filesystem, out);
         tci_buf_char(out, '\n');
         tci_buf_string(out, "  ");
-        text_agents(tool, out);
+        text_agents(policy, tool, out);
     }
 }
 

@@ -20,7 +20,7 @@ void tci_tools_text(const struct tc_policy *policy, struct tci_buf *out);
 void tci_tools_json(const struct tc_policy *policy, struct tci_buf *out);
 
 /* A decision for programs, part of schemas/explain.json. */
-void tci_decision_json(const char *question, const char *target, const struct tc_decision *decision,
-                       struct tci_buf *out);
+void tci_decision_json(const struct tc_policy *policy, const char *question, const char *target,
+                       const struct tc_decision *decision, struct tci_buf *out);
 
 #endif

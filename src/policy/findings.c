@@ -74,6 +74,30 @@ bool tci_findings_full(const struct tci_findings *findings)
     return findings->count[TCI_SEVERITY_ERROR] > TCI_ERRORS_MAX;
 }
 
+int tci_findings_set_files(struct tci_findings *findings, const struct tci_tool_file *files,
+                           size_t count)
+{
+    const char **names = tci_arena_new_array(findings->arena, count, const char *);
+    for (size_t i = 0; names && i < count; i++) {
+        names[i] = tci_arena_strdup(findings->arena, files[i].name);
+        if (!names[i])
+            names = NULL;
+    }
+    if (!names) {
+        findings->no_memory = true;
+        return -1;
+    }
+    findings->files = names;
+    findings->file_count = count;
+    return 0;
+}
+
+const char *tci_findings_file(const struct tci_findings *findings, struct tci_pos pos)
+{
+    return pos.file > 0 && pos.file <= findings->file_count ? findings->files[pos.file - 1]
+                                                            : findings->file;
+}
+
 static void append(struct tci_findings *findings, struct tci_finding *finding)
 {
     if (findings->last)
@@ -133,7 +157,9 @@ static int compare_values(unsigned long a, unsigned long b)
 
 static int compare_places(const struct tci_finding *a, const struct tci_finding *b)
 {
-    int order = compare_values(a->pos.line, b->pos.line);
+    int order = compare_values(a->pos.file, b->pos.file);
+    if (!order)
+        order = compare_values(a->pos.line, b->pos.line);
     if (!order)
         order = compare_values(a->pos.column, b->pos.column);
     return order ? order : compare_values(a->id, b->id);
@@ -187,7 +213,7 @@ int tci_findings_error(const struct tci_findings *findings, struct tc_error *ret
             continue;
         tci_error_set(reterr, TC_ERROR_POLICY, "%s", f->message);
         tci_error_id(reterr, table[f->id].name);
-        tci_error_place(reterr, findings->file, f->pos.line, f->pos.column);
+        tci_error_place(reterr, tci_findings_file(findings, f->pos), f->pos.line, f->pos.column);
         tci_error_remedy(reterr, "%s", f->remedy);
         return -1;
     }

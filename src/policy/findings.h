@@ -34,6 +34,8 @@ struct tci_finding {
 struct tci_findings {
     struct tci_arena *arena;
     const char *file;
+    const char **files; /* names of the tool files; index: pos.file - 1 */
+    size_t file_count;
     struct tci_finding *first, *last;
     size_t count[3]; /* by severity; also those past the maximum */
     bool no_memory;
@@ -47,6 +49,12 @@ struct tci_findings *tci_findings_new(const char *file) tci_must_check;
 void tci_findings_free(struct tci_findings *findings);
 void tci_findings_freep(struct tci_findings **findings);
 
+/* The tool files that findings may be about; their names are copied. -1: no memory (and no_memory). */
+int tci_findings_set_files(struct tci_findings *findings, const struct tci_tool_file *files,
+                           size_t count);
+/* The name of the file that the place is in. */
+const char *tci_findings_file(const struct tci_findings *findings, struct tci_pos pos);
+
 /* Adds one. `remedy` may be NULL; `tool` may be NULL and is copied. */
 void tci_findings_add(struct tci_findings *findings, enum tci_finding_id id, struct tci_pos pos,
                       const char *tool, const char *remedy, const char *format, ...)
@@ -55,7 +63,7 @@ void tci_findings_addv(struct tci_findings *findings, enum tci_finding_id id, st
                        const char *tool, const char *remedy, const char *format, va_list args)
     tci_printf_like(6, 0);
 
-/* Sorts by place in the file, then id; keeps the order of equal ones. */
+/* Sorts by file, place in it, then id; keeps the order of equal ones. */
 int tci_findings_sort(struct tci_findings *findings, struct tc_error *reterr) tci_must_check;
 
 /* Turns the first error finding into *reterr; returns -1. Without one: 0. */

@@ -17,6 +17,7 @@ bool tci_lint_wants(const struct tci_lint *lint, enum tci_key key)
     case TCI_FROM_DEFAULTS:
         return !(lint->seen_in_defaults & tci_key_bit(key));
     case TCI_FROM_BUILTIN:
+    case TCI_FROM_BUILTIN_TOOL:
         break;
     }
     return false;
@@ -396,6 +397,7 @@ static void lint_tool(struct tci_lint *lint)
     tci_lint_network(lint);
     tci_lint_limits(lint);
     tci_lint_command(lint);
+    tci_lint_contract(lint);
     lint_environment(lint);
     lint_syscalls(lint);
     lint_container(lint);
@@ -409,11 +411,13 @@ int tci_lint(const struct tc_policy *policy, const struct tci_lint_options *opti
              struct tci_findings *findings, struct tc_error *reterr)
 {
     struct tci_lint lint = { .policy = policy, .options = options, .findings = findings };
+    if (tci_findings_set_files(findings, policy->tool_files, policy->tool_file_count) < 0)
+        return tci_error_no_memory(reterr);
     for (size_t i = 0; i < policy->tool_count; i++)
         lint.has_schema_files |= policy->tools[i].settings.parameters.file != NULL ||
                                  policy->tools[i].settings.returns.file != NULL;
     if (!policy->has_version)
-        tci_lint_add(&lint, TCI_FINDING_NO_VERSION, (struct tci_pos){ 1, 1 },
+        tci_lint_add(&lint, TCI_FINDING_NO_VERSION, tci_pos(1, 1),
                      "begin the file with version = 1 (in YAML: version: 1)",
                      "the policy does not state its version");
     for (size_t i = 0; i < policy->deceptive_count; i++)
@@ -429,7 +433,7 @@ int tci_lint(const struct tc_policy *policy, const struct tci_lint_options *opti
     lint.tool = NULL;
     tci_lint_agents(&lint);
     if (!tci_lint_may_compare(&lint, 0))
-        tci_lint_add(&lint, TCI_FINDING_TOO_MANY_RULES, (struct tci_pos){ 1, 1 },
+        tci_lint_add(&lint, TCI_FINDING_TOO_MANY_RULES, tci_pos(1, 1),
                      "grant directories, not every file in them",
                      "the policy has so many rules that lint did not compare all of them");
     return tci_findings_sort(findings, reterr);

@@ -119,6 +119,21 @@ static void lint_wider_limits(struct tci_lint *lint, const struct tci_tool *tool
                          table[i].name);
 }
 
+/* What the tool asks, the grant cannot keep silent. */
+static void lint_approval(struct tci_lint *lint, const struct tci_tool *tool,
+                          const struct tci_settings *narrow)
+{
+    static const char remedy[] = "a grant only takes away: change the tool, or remove this";
+    if ((narrow->present & tci_key_bit(TCI_KEY_APPROVAL)) &&
+        tool->settings.approval == TCI_APPROVAL_ASK && narrow->approval != TCI_APPROVAL_ASK)
+        tci_lint_add(lint, TCI_FINDING_WIDER_GRANT, narrow->pos[TCI_KEY_APPROVAL], remedy,
+                     "the tool asks for approval, and \"approval\" of the grant has no effect");
+    if ((narrow->present & tci_key_bit(TCI_KEY_APPROVAL_TIMEOUT)) &&
+        narrow->approval_timeout > tool->settings.approval_timeout)
+        tci_lint_add(lint, TCI_FINDING_WIDER_GRANT, narrow->pos[TCI_KEY_APPROVAL_TIMEOUT], remedy,
+                     "\"approval_timeout\" of the grant is above the tool's, and has no effect");
+}
+
 static void lint_wider(struct tci_lint *lint, const struct tci_tool *tool,
                        const struct tci_grant *grant)
 {
@@ -143,6 +158,22 @@ static void lint_wider(struct tci_lint *lint, const struct tci_tool *tool,
                      "\"inspect\" of the grant is weaker than the tool's, and has no effect");
     if (grant->narrow->present & tci_key_bit(TCI_KEY_FILESYSTEM))
         lint_wider_paths(lint, tool, &grant->narrow->filesystem);
+    lint_approval(lint, tool, grant->narrow);
+}
+
+/* A child agent may do what it and everybody above it may do. */
+static void lint_child(struct tci_lint *lint, const struct tci_agent *agent,
+                       const struct tci_grant *grant)
+{
+    const struct tci_agent *parent = agent->parent;
+    if (!parent || !tci_policy_tool(lint->policy, grant->tool) ||
+        !tci_lint_may_compare(lint, parent->grant_count) || tci_agent_grant(parent, grant->tool))
+        return;
+    tci_lint_add(lint, TCI_FINDING_CHILD_WITHOUT_PARENT, grant->pos,
+                 "grant it to the parent, too, or remove it here",
+                 "\"%s\" is the parent of \"%s\" and holds no grant for \"%.100s\": this one has "
+                 "no effect",
+                 parent->name, agent->name, grant->tool);
 }
 
 static void lint_grant(struct tci_lint *lint, const struct tci_grant *grant)
@@ -197,13 +228,15 @@ void tci_lint_agents(struct tci_lint *lint)
 {
     const struct tc_policy *policy = lint->policy;
     if (policy->agent_count == 0) {
-        tci_lint_add(lint, TCI_FINDING_NO_AGENTS, (struct tci_pos){ 1, 1 },
+        tci_lint_add(lint, TCI_FINDING_NO_AGENTS, tci_pos(1, 1),
                      "add [agent.NAME] with grants when agents are to call the tools",
                      "the policy names no agent: only its owner may call its tools");
         return;
     }
     for (size_t i = 0; i < policy->agent_count; i++)
-        for (size_t j = 0; j < policy->agents[i].grant_count; j++)
+        for (size_t j = 0; j < policy->agents[i].grant_count; j++) {
             lint_grant(lint, &policy->agents[i].grants[j]);
+            lint_child(lint, &policy->agents[i], &policy->agents[i].grants[j]);
+        }
     lint_ungranted(lint);
 }

@@ -171,9 +171,9 @@ static void lint_unused(struct tci_lint *lint, const struct tci_strings *command
                          json_object_iter_key(i));
 }
 
-/* The tool's schema, read. Tools often share one, and a file can give thousands of tools a large
- * one: the last that was read is kept. NULL when out of memory: it was valid when it was loaded. */
-static const json_t *read_schema(struct tci_lint *lint)
+/* Tools often share a schema, and a file can give thousands of tools a large one: the last that was
+ * read is kept. */
+const json_t *tci_lint_read_parameters(struct tci_lint *lint)
 {
     const char *text = lint->tool->settings.parameters.json;
     struct tc_error error = { 0 };
@@ -190,7 +190,7 @@ static const json_t *read_schema(struct tci_lint *lint)
 static void lint_parameters(struct tci_lint *lint, const struct tci_strings *command,
                             const struct tci_code *code, size_t program)
 {
-    const json_t *schema = read_schema(lint);
+    const json_t *schema = tci_lint_read_parameters(lint);
     json_t *properties = json_object_get(schema, "properties");
     if (!schema)
         return;
@@ -269,9 +269,10 @@ void tci_lint_command(struct tci_lint *lint)
     struct tci_code code;
     size_t program;
 
-    lint_unexpanded(lint, command);
-    if (command->count == 0)
+    /* A built-in tool's command is not the policy author's, and known. */
+    if (command->count == 0 || lint->tool->settings.builtin)
         return;
+    lint_unexpanded(lint, command);
     program = tci_lint_real_program(command);
     lint_programs(lint, command, program);
     if (tci_lint_next_placeholder(command, 0) == command->count) {

@@ -343,8 +343,8 @@ static bool can_write(const struct tci_filesystem *fs, const struct tci_path_rul
     return path && tci_path_is_within(path, rule->host) && shows(fs, rule, path);
 }
 
-/* A tool that can write its policy decides its own permissions from the next call on. The schemas
- * that a policy names are part of it. */
+/* A tool that can write its policy decides its own permissions from the next call on. The schemas and
+ * tool directories that a policy names are part of it. */
 static void lint_policy_writable(struct tci_lint *lint, const struct tci_filesystem *fs,
                                  const struct tci_path_rule *rule)
 {
@@ -361,13 +361,17 @@ static void lint_policy_writable(struct tci_lint *lint, const struct tci_filesys
                        slash ? slash + 1 : policy->file);
         can = can_write(fs, rule, file);
     }
+    for (size_t i = 0; !can && i < policy->tool_directory_count; i++)
+        can = can_write(fs, rule, policy->tool_directories[i].path) ||
+              tci_path_is_within(rule->host, policy->tool_directories[i].path);
     for (size_t i = 0; lint->has_schema_files && !can && i < policy->tool_count; i++)
         can = can_write(fs, rule, policy->tools[i].settings.parameters.file) ||
               can_write(fs, rule, policy->tools[i].settings.returns.file);
     if (can)
-        tci_lint_add(lint, TCI_FINDING_POLICY_WRITABLE, rule->pos,
-                     "keep the policy and its schemas elsewhere, or add them to \"hidden\"",
-                     "the tool can rewrite this policy through \"%.300s\"", rule->host);
+        tci_lint_add(
+            lint, TCI_FINDING_POLICY_WRITABLE, rule->pos,
+            "keep the policy, its tool files and schemas elsewhere, or add them to \"hidden\"",
+            "the tool can rewrite this policy through \"%.300s\"", rule->host);
 }
 
 /* ---- the whole ----------------------------------------------------------------------------- */

@@ -19,7 +19,8 @@ struct tci_lint {
     const struct tci_network_entry *seen_rules;
     struct json_t *schema; /* the last one that tci_lint_command read, or NULL */
     const char *schema_text;
-    size_t compared; /* rules, with each other */
+    struct tci_node *good_schemas[2]; /* texts that compiled: `parameters`, `returns`; or NULL */
+    size_t compared;                  /* rules, with each other */
 };
 
 /* Should the tool's value of this key be looked at? Built-in values are known to be good, and an
@@ -41,7 +42,11 @@ void tci_lint_filesystem(struct tci_lint *lint);
 void tci_lint_network(struct tci_lint *lint);
 void tci_lint_limits(struct tci_lint *lint);
 void tci_lint_command(struct tci_lint *lint);
+/* The schema of the tool's parameters, read; it lives until the next one is asked for. NULL when out
+ * of memory (and no_memory): it was valid when it was loaded. */
+const struct json_t *tci_lint_read_parameters(struct tci_lint *lint);
 void tci_lint_command_end(struct tci_lint *lint); /* frees what it kept */
+void tci_lint_contract(struct tci_lint *lint);
 void tci_lint_clauses(struct tci_lint *lint);
 void tci_lint_agents(struct tci_lint *lint);
 

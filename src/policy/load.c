@@ -20,7 +20,7 @@
 
 /* What the top level of a policy holds. */
 struct sections {
-    const struct tci_node *defaults, *tools, *agents;
+    const struct tci_node *defaults, *tools, *directories, *agents;
 };
 
 void tc_policy_free(struct tc_policy *policy)
@@ -51,7 +51,7 @@ static int read_version(struct tci_reader *reader, const struct tci_node *value,
 static int read_top(struct tci_reader *reader, const struct tci_node *root,
                     struct tc_policy *policy, struct sections *sections)
 {
-    static const char *const words[] = { "version", "defaults", "tool", "agent", NULL };
+    static const char *const words[] = { "tools", "version", "defaults", "tool", "agent", NULL };
     const struct {
         const char *name;
         const struct tci_node **ret;
@@ -65,68 +65,21 @@ static int read_top(struct tci_reader *reader, const struct tci_node *root,
         for (size_t i = 0; i < tci_array_size(tables); i++)
             if (tci_text_is(entry->key, tables[i].name))
                 ret = tables[i].ret;
-        int r;
+        int r = 0;
         if (tci_text_is(entry->key, "version"))
             r = read_version(reader, entry->value, policy);
+        else if (tci_text_is(entry->key, "tools") && entry->value->type != TCI_NODE_TABLE)
+            sections->directories = entry->value;
         else if (!ret)
-            r = tci_read_unknown(reader, entry, reader->where, words);
+            /* [tools.x] is a slip for [tool.x]. */
+            r = tci_read_unknown(reader, entry, reader->where,
+                                 words + (entry->value->type == TCI_NODE_TABLE));
         else if ((r = tci_read_expect(reader, entry->key.data, entry->value, TCI_NODE_TABLE,
                                       "a table")) == 0)
             *ret = entry->value;
         if (r < 0)
             status = -1;
     }
-    return status;
-}
-
-/* ---- tools -------------------------------------------------------------------------------- */
-
-static int read_tool(struct tci_reader *reader, const struct tci_entry *entry,
-                     const struct tci_settings *defaults, struct tci_tool *tool)
-{
-    struct tci_settings own = { 0 };
-    reader->tool = NULL; /* a bad name is not the previous tool's mistake */
-    if (tci_read_check_name(reader, "a tool", entry->key, entry->key_pos) < 0)
-        return -1;
-    tool->name = reader->tool = entry->key.data;
-    tool->pos = entry->key_pos;
-    (void)snprintf(reader->where, sizeof reader->where, "[tool.%.64s]", tool->name);
-    if (tci_read_expect(reader, tool->name, entry->value, TCI_NODE_TABLE, "a table") < 0 ||
-        tci_read_settings(reader, entry->value, TCI_IN_TOOL, &own) < 0)
-        return -1;
-    return tci_effective(reader, defaults, &own, tool);
-}
-
-static int compare_tools(const void *a, const void *b)
-{
-    return strcmp((*(struct tci_tool *const *)a)->name, (*(struct tci_tool *const *)b)->name);
-}
-
-static int read_tools(struct tci_reader *reader, const struct tci_node *table,
-                      const struct tci_settings *defaults, struct tc_policy *policy)
-{
-    size_t count = table->table.count;
-    int status = 0;
-
-    if (tci_read_table_size(reader, "tools", table) < 0)
-        return -1;
-    policy->tools = tci_arena_new_array(reader->arena, count, struct tci_tool);
-    policy->tools_by_name = tci_arena_new_array(reader->arena, count, struct tci_tool *);
-    if (!policy->tools || !policy->tools_by_name)
-        return tci_read_no_memory(reader);
-    tci_table_foreach (entry, table) {
-        struct tci_tool *tool = &policy->tools[policy->tool_count];
-        if (read_tool(reader, entry, defaults, tool) < 0) {
-            *tool = (struct tci_tool){ .name = NULL };
-            status = -1;
-            continue;
-        }
-        policy->tools_by_name[policy->tool_count++] = tool;
-    }
-    reader->tool = NULL;
-    if (policy->tool_count)
-        qsort(policy->tools_by_name, policy->tool_count, sizeof *policy->tools_by_name,
-              compare_tools);
     return status;
 }
 
@@ -139,14 +92,13 @@ static struct tci_tool *find_tool(struct tc_policy *policy, const char *name)
 }
 
 /* A grant can limit the host's network as little as a tool can. */
-static int check_grant(struct tci_reader *reader, const struct tci_tool *tool,
-                       const struct tci_agent *agent, const struct tci_grant *grant)
+int tci_check_grant(struct tci_reader *reader, const struct tci_tool *tool,
+                    const struct tci_grant *grant)
 {
     const struct tci_settings *narrow = grant->narrow;
     bool own_network = (narrow->present & tci_key_bit(TCI_KEY_NETWORK)) != 0;
     if (tool->settings.network.mode != TCI_NETWORK_HOST)
         return 0;
-    (void)snprintf(reader->where, sizeof reader->where, "[agent.%.64s]", agent->name);
     return tci_check_gate_keys(reader, narrow,
                                own_network ? narrow->network.mode : TCI_NETWORK_HOST);
 }
@@ -156,12 +108,13 @@ static int index_grants(struct tci_reader *reader, struct tc_policy *policy)
 {
     for (size_t i = policy->agent_count; i-- > 0;) {
         struct tci_agent *agent = &policy->agents[i];
+        (void)snprintf(reader->where, sizeof reader->where, "[agent.%.64s]", agent->name);
         for (size_t j = agent->grant_count; j-- > 0;) {
             struct tci_tool *tool = find_tool(policy, agent->grants[j].tool);
             struct tci_granted *granted;
             if (!tool)
                 continue;
-            if (check_grant(reader, tool, agent, &agent->grants[j]) < 0)
+            if (tci_check_grant(reader, tool, &agent->grants[j]) < 0)
                 return -1;
             granted = tci_arena_new_of(reader->arena, struct tci_granted);
             if (!granted)
@@ -205,7 +158,7 @@ static int build(struct tci_reader *reader, const struct tci_node *root, struct 
     policy->defaults = defaults;
     (void)snprintf(reader->where, sizeof reader->where, "the policy");
     if (root->table.count == 0)
-        return tci_read_fail(reader, TCI_FINDING_EMPTY, (struct tci_pos){ 1, 1 },
+        return tci_read_fail(reader, TCI_FINDING_EMPTY, tci_pos(1, 1),
                              "write version = 1 and a [tool.NAME] table",
                              "the policy is empty: it grants nothing and names no tool");
     status = read_top(reader, root, policy, &sections);
@@ -215,7 +168,8 @@ static int build(struct tci_reader *reader, const struct tci_node *root, struct 
             tci_check_defaults(reader, defaults) < 0)
             status = -1;
     }
-    if (sections.tools && read_tools(reader, sections.tools, defaults, policy) < 0)
+    if ((sections.directories && tci_find_tool_files(reader, sections.directories, policy) < 0) ||
+        tci_read_tools(reader, sections.tools, defaults, policy) < 0)
         status = -1;
     if (sections.agents && tci_read_agents(reader, sections.agents, policy) < 0)
         status = -1;
@@ -226,7 +180,7 @@ static int build(struct tci_reader *reader, const struct tci_node *root, struct 
 
 static int syntax_error(struct tci_findings *findings, struct tc_error *error)
 {
-    struct tci_pos pos = { error->line, error->column };
+    struct tci_pos pos = tci_pos(error->line, error->column);
     if (error->code == TC_ERROR_NO_MEMORY) {
         findings->no_memory = true;
         return -1;
@@ -234,7 +188,7 @@ static int syntax_error(struct tci_findings *findings, struct tc_error *error)
     /* Too large as a whole: the reader names no place. */
     bool too_large = error->code == TC_ERROR_TOO_LARGE && !error->line;
     if (too_large)
-        pos = (struct tci_pos){ 1, 1 };
+        pos = tci_pos(1, 1);
     tci_findings_add(findings, too_large ? TCI_FINDING_FILE_TOO_LARGE : TCI_FINDING_SYNTAX, pos,
                      NULL,
                      error->remedy[0] ? error->remedy : "mend the line; see toolcage-policy(5)",
@@ -250,7 +204,7 @@ static int parse_document(struct tci_arena *arena, const char *bytes, size_t len
     int r;
 
     if (format == TCI_FORMAT_YAML && length > TCI_YAML_SIZE_MAX) {
-        tci_findings_add(findings, TCI_FINDING_FILE_TOO_LARGE, (struct tci_pos){ 1, 1 }, NULL,
+        tci_findings_add(findings, TCI_FINDING_FILE_TOO_LARGE, tci_pos(1, 1), NULL,
                          "split the policy, or write it in TOML, which may be larger",
                          "the YAML file is larger than %d bytes", TCI_YAML_SIZE_MAX);
         return -1;
@@ -268,10 +222,9 @@ static bool is_ascii(const char *bytes, size_t length)
     return all < 0x80;
 }
 
-/* Notes where the text, which is UTF-8 by now, deceives its reader. */
-static void find_deceptive(const char *bytes, size_t length, struct tc_policy *policy)
+void tci_find_deceptive(const char *bytes, size_t length, uint32_t file, struct tc_policy *policy)
 {
-    struct tci_pos pos = { 1, 1 };
+    struct tci_pos pos = tci_pos(1, 1);
     size_t size, i = length >= 3 && memcmp(bytes, "\xef\xbb\xbf", 3) == 0 ? 3 : 0;
 
     if (is_ascii(bytes, length))
@@ -281,14 +234,32 @@ static void find_deceptive(const char *bytes, size_t length, struct tc_policy *p
         size = 1;
         if (bytes[i] & 0x80)
             size = tci_utf8_decode(bytes + i, length - i, &c);
-        if (tci_utf8_is_deceptive(c))
-            policy->deceptive[policy->deceptive_count++] = (struct tci_deceptive){ pos, c };
+        if (tci_utf8_is_deceptive(c)) {
+            policy->deceptive[policy->deceptive_count] = (struct tci_deceptive){ pos, c };
+            policy->deceptive[policy->deceptive_count++].pos.file = file;
+        }
         pos.column++;
         if (bytes[i] == '\n')
-            pos = (struct tci_pos){ pos.line + 1, 1 };
+            pos = tci_pos(pos.line + 1, 1);
         if (size == 0)
             return;
     }
+}
+
+/* A policy's text holds no NUL, so that no other set of files gives the same bytes. Without further
+ * files the hash is the one that sha256sum prints. */
+void tci_hash_file(struct tci_reader *reader, const char *kind, const char *name, const char *bytes,
+                   size_t length)
+{
+    char size[32];
+    if (!reader->hash)
+        return;
+    (void)snprintf(size, sizeof size, "%zu", length);
+    tci_sha256_add(reader->hash, "", 1);
+    tci_sha256_add(reader->hash, kind, strlen(kind) + 1);
+    tci_sha256_add(reader->hash, name, strlen(name) + 1);
+    tci_sha256_add(reader->hash, size, strlen(size) + 1);
+    tci_sha256_add(reader->hash, bytes, length);
 }
 
 /* Takes the arena over. */
@@ -298,9 +269,14 @@ static int parse(struct tci_arena *arena_taken, const char *bytes, size_t length
 {
     tc_cleanup(tci_arena_freep) struct tci_arena *arena = arena_taken;
     struct tc_policy *policy = tci_arena_new_of(arena, struct tc_policy);
-    struct tci_reader reader = { .arena = arena, .findings = findings, .directory = directory };
+    struct tci_sha256 hash;
+    struct tci_reader reader = {
+        .arena = arena, .findings = findings, .directory = directory, .hash = &hash
+    };
     struct tci_node *root = NULL;
 
+    tci_sha256_begin(&hash);
+    tci_sha256_add(&hash, bytes, length);
     if (!policy)
         return tci_error_no_memory(reterr);
     policy->file = tci_arena_strdup(arena, findings->file);
@@ -319,7 +295,8 @@ static int parse(struct tci_arena *arena_taken, const char *bytes, size_t length
         }
         return tci_error_set(reterr, TC_ERROR_INTERNAL, "a value was refused without a reason");
     }
-    find_deceptive(bytes, length, policy);
+    tci_find_deceptive(bytes, length, 0, policy);
+    tci_sha256_end_text(&hash, policy->hash);
     policy->arena = tc_take(arena);
     *ret = policy;
     return 0;
@@ -390,8 +367,8 @@ static int file_error(struct tci_findings *findings, const char *path, struct tc
     int id = tci_finding_from_name(reterr->id);
     tci_error_place(reterr, path, 1, 1);
     if (id >= 0)
-        tci_findings_add(findings, (enum tci_finding_id)id, (struct tci_pos){ 1, 1 }, NULL,
-                         reterr->remedy, "%s", reterr->message);
+        tci_findings_add(findings, (enum tci_finding_id)id, tci_pos(1, 1), NULL, reterr->remedy,
+                         "%s", reterr->message);
     return -1;
 }
 

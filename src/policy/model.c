@@ -115,6 +115,24 @@ const char *tci_record_name(enum tci_record record)
     return names[record];
 }
 
+const char *tci_approval_name(enum tci_approval approval)
+{
+    return approval == TCI_APPROVAL_ASK ? "ask" : "never";
+}
+
+const char *tci_policy_file(const struct tc_policy *policy, struct tci_pos pos)
+{
+    if (pos.file == 0)
+        return policy->file;
+    return pos.file <= policy->tool_file_count ? policy->tool_files[pos.file - 1].name
+                                               : "(made by the program)";
+}
+
+const char *tc_policy_file_name(const struct tc_policy *policy, unsigned file)
+{
+    return tci_policy_file(policy, (struct tci_pos){ .file = file });
+}
+
 static int compare_name_to_tool(const void *name, const void *tool)
 {
     return strcmp(name, (*(struct tci_tool *const *)tool)->name);

@@ -11,6 +11,7 @@
 #include <stddef.h>
 #include <stdint.h>
 #include "base/arena.h"
+#include "policy/builtin_tools.h"
 #include "policy/clauses.h"
 #include "policy/doc.h"
 #include "policy/netrule.h"
@@ -27,7 +28,8 @@ enum {
     TCI_SCRATCH_DEFAULT = 64000000,
     TCI_CONNECTIONS_DEFAULT = 256,
     TCI_MAX_FILE_DEFAULT = 10000000,
-    TCI_MAX_FILES_DEFAULT = 32
+    TCI_MAX_FILES_DEFAULT = 32,
+    TCI_APPROVAL_TIMEOUT_DEFAULT = 60000
 };
 
 enum tci_key {
@@ -162,6 +164,8 @@ struct tci_container {
 
 enum tci_record { TCI_RECORD_FALSE, TCI_RECORD_TRUE, TCI_RECORD_HASH_ONLY };
 
+enum tci_approval { TCI_APPROVAL_NEVER, TCI_APPROVAL_ASK };
+
 /* One table of settings: [defaults], a tool, or what a grant narrows. */
 struct tci_settings {
     uint64_t present;                  /* bit per key: set in this very table */
@@ -188,17 +192,26 @@ struct tci_settings {
     struct tci_commands allowed_commands;
     struct tci_environment env;
     struct tci_strings env_pass;
+    const struct tci_builtin *builtin; /* the rest of it is in `command` and below; NULL: none */
     struct tci_strings command;
     struct tci_schema parameters, returns;
     struct tci_outputs outputs;
     struct tci_container container;
     enum tci_record record;
+    struct tci_strings redact; /* JSON Pointers, checked */
+    enum tci_approval approval;
+    uint64_t approval_timeout; /* milliseconds */
 };
 
 struct tci_agent;
 struct tci_grant;
 
-enum tci_origin { TCI_FROM_BUILTIN, TCI_FROM_DEFAULTS, TCI_FROM_TOOL };
+enum tci_origin {
+    TCI_FROM_BUILTIN, /* the value that a key has when nobody sets it */
+    TCI_FROM_DEFAULTS,
+    TCI_FROM_TOOL,
+    TCI_FROM_BUILTIN_TOOL, /* brought by the tool's `builtin` */
+};
 
 /* Who holds a grant for a tool: the way back from a tool to its grants. */
 struct tci_granted {
@@ -225,16 +238,29 @@ struct tci_grant {
     struct tci_pos expires_pos, max_calls_pos;
 };
 
+/* How far up a child agent may look: itself and seven above it. */
+enum { TCI_AGENT_CHAIN_MAX = 8 };
+
 struct tci_agent {
     const char *name, *description;
-    struct tci_pos pos;
+    const struct tci_agent *parent; /* may do no more than that one; NULL: none */
+    const char *parent_name;
+    struct tci_pos pos, parent_pos;
     struct tci_grant *grants;
     size_t grant_count;
 };
 
 struct tc_policy {
     struct tci_arena *arena;
-    const char *file;      /* as named by the caller, for messages; "-" for standard input */
+    const char *file; /* as named by the caller, for messages; "-" for standard input */
+    char hash[65];    /* SHA-256 of the file, and of the tool and schema files that it names */
+    const struct tci_tool_file *tool_files; /* index: pos.file - 1 */
+    size_t tool_file_count;
+    struct tci_tool_directory {
+        const char *path; /* absolute, normal form */
+        struct tci_pos pos;
+    } * tool_directories;
+    size_t tool_directory_count;
     const char *directory; /* absolute, normal form: what relative paths are relative to */
     bool has_version;
     struct tci_deceptive {
@@ -257,6 +283,9 @@ const struct tci_tool *tci_policy_tool(const struct tc_policy *policy, const cha
 const struct tci_agent *tci_policy_agent(const struct tc_policy *policy, const char *name);
 const struct tci_grant *tci_agent_grant(const struct tci_agent *agent, const char *tool);
 
+/* The name of the file that a place is in. */
+const char *tci_policy_file(const struct tc_policy *policy, struct tci_pos pos);
+
 const char *tci_key_name(enum tci_key key);
 unsigned tci_key_where(enum tci_key key);
 const char *tci_key_doc(enum tci_key key);
@@ -275,6 +304,7 @@ bool tci_network_has_gate(const struct tci_network *network);
 const char *tci_syscall_profile_name(enum tci_syscall_profile profile);
 const char *tci_access_name(enum tci_access access);
 const char *tci_record_name(enum tci_record record);
+const char *tci_approval_name(enum tci_approval approval);
 
 /* What a tool asks of its backend. */
 tci_clauses tci_tool_clauses(const struct tci_tool *tool);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Owns: reading [agent.NAME] and its grants. A grant is a tool's name, or a table that names the
+ * Owns: reading [agent.NAME], its parent and its grants. A grant is a tool's name, or a table that names the
  * tool and takes something away from it; nothing in a grant can add.
  */
 #include "policy/reader.h"
@@ -95,14 +95,15 @@ static int keep_narrow(struct tci_reader *reader, const struct tci_settings *nar
     return 0;
 }
 
-static int read_grant_table(struct tci_reader *reader, const struct tci_node *table,
-                            struct tci_grant *grant)
+int tci_read_grant(struct tci_reader *reader, const struct tci_node *table, struct tci_grant *grant)
 {
     const char *words[TCI_KEY_COUNT + 4];
     struct tci_settings narrow = { 0 };
     size_t count = 0;
     int status = 0;
 
+    grant->pos = table->pos;
+    grant->narrow = &nothing_narrowed;
     words[count++] = "tool";
     words[count++] = "expires";
     words[count++] = "max_calls";
@@ -152,7 +153,7 @@ static int read_grant(struct tci_reader *reader, struct tci_node *value, struct 
     grant->pos = value->pos;
     grant->narrow = &nothing_narrowed;
     if (value->type == TCI_NODE_TABLE)
-        r = read_grant_table(reader, value, grant);
+        r = tci_read_grant(reader, value, grant);
     else
         r = tci_read_plain_string(reader, "grants", value,
                                   "a list of tool names and { tool = } tables", &grant->tool);
@@ -180,10 +181,17 @@ static int read_grants(struct tci_reader *reader, const struct tci_node *value,
     return status;
 }
 
+static int read_parent(struct tci_reader *reader, const struct tci_node *value,
+                       struct tci_agent *agent)
+{
+    agent->parent_pos = value->pos;
+    return tci_read_plain_string(reader, "parent", value, "an agent's name", &agent->parent_name);
+}
+
 static int read_agent(struct tci_reader *reader, const struct tci_entry *entry,
                       struct tci_agent *agent)
 {
-    static const char *const words[] = { "grants", "description", NULL };
+    static const char *const words[] = { "grants", "description", "parent", NULL };
     int status = 0;
 
     if (tci_read_check_name(reader, "an agent", entry->key, entry->key_pos) < 0)
@@ -199,6 +207,8 @@ static int read_agent(struct tci_reader *reader, const struct tci_entry *entry,
             r = read_grants(reader, item->value, agent);
         else if (tci_text_is(item->key, "description"))
             r = tci_read_text(reader, "description", item->value, &agent->description);
+        else if (tci_text_is(item->key, "parent"))
+            r = read_parent(reader, item->value, agent);
         else
             r = tci_read_unknown(reader, item, reader->where, words);
         if (r < 0)
@@ -207,11 +217,87 @@ static int read_agent(struct tci_reader *reader, const struct tci_entry *entry,
     return status;
 }
 
+/* ---- child agents ------------------------------------------------------------------------- */
+
+/* A table from names to numbers of agents: 10,000 children look for their parents in it. */
+static struct tci_node *number_agents(struct tci_reader *reader, const struct tc_policy *policy)
+{
+    struct tci_node *numbers = tci_node_new(reader->arena, TCI_NODE_TABLE, tci_pos(0, 0));
+    for (size_t i = 0; numbers && i < policy->agent_count; i++) {
+        const struct tci_agent *agent = &policy->agents[i];
+        struct tci_text name = { agent->name, strlen(agent->name) };
+        struct tci_node *number = tci_node_new(reader->arena, TCI_NODE_INTEGER, agent->pos);
+        if (!number || !tci_table_add(reader->arena, numbers, name, agent->pos, number))
+            return NULL;
+        number->integer = (int64_t)i;
+    }
+    return numbers;
+}
+
+static int link_parent(struct tci_reader *reader, const struct tci_node *numbers,
+                       struct tc_policy *policy, struct tci_agent *agent)
+{
+    struct tci_text name = { agent->parent_name, strlen(agent->parent_name) };
+    const struct tci_entry *found = tci_table_find(numbers, name.data, name.length);
+    char quoted[TCI_QUOTE_MAX];
+    if (!found)
+        return tci_read_fail(reader, TCI_FINDING_BAD_PARENT, agent->parent_pos,
+                             "name another agent of this policy, or remove \"parent\"",
+                             "%s has the parent %s, and there is no such agent", reader->where,
+                             tci_read_quote(name, quoted));
+    agent->parent = &policy->agents[found->value->integer];
+    return 0;
+}
+
+/* The attack: a chain that never ends keeps a decision from ending. */
+static int check_chain(struct tci_reader *reader, const struct tci_agent *agent)
+{
+    const struct tci_agent *above = agent->parent;
+    for (int i = 1; above; above = above->parent, i++) {
+        if (above == agent)
+            return tci_read_fail(reader, TCI_FINDING_BAD_PARENT, agent->parent_pos,
+                                 "remove one \"parent\" of the circle",
+                                 "%s is its own parent, or an ancestor of it", reader->where);
+        if (i == TCI_AGENT_CHAIN_MAX)
+            return tci_read_fail(reader, TCI_FINDING_BAD_PARENT, agent->parent_pos,
+                                 "use fewer agents, one below the other",
+                                 "%s has more than %d agents above it", reader->where,
+                                 TCI_AGENT_CHAIN_MAX - 1);
+    }
+    return 0;
+}
+
+static void set_where(struct tci_reader *reader, const struct tci_agent *agent)
+{
+    (void)snprintf(reader->where, sizeof reader->where, "[agent.%.64s]", agent->name);
+}
+
+static int link_parents(struct tci_reader *reader, struct tc_policy *policy)
+{
+    const struct tci_node *numbers = number_agents(reader, policy);
+    int status = 0;
+    if (!numbers)
+        return tci_read_no_memory(reader);
+    for (size_t i = 0; i < policy->agent_count; i++) {
+        set_where(reader, &policy->agents[i]);
+        if (policy->agents[i].parent_name &&
+            link_parent(reader, numbers, policy, &policy->agents[i]) < 0)
+            status = -1;
+    }
+    for (size_t i = 0; status == 0 && i < policy->agent_count; i++) {
+        set_where(reader, &policy->agents[i]);
+        if (check_chain(reader, &policy->agents[i]) < 0)
+            status = -1;
+    }
+    return status;
+}
+
 int tci_read_agents(struct tci_reader *reader, const struct tci_node *table,
                     struct tc_policy *policy)
 {
+    bool has_children = false;
     int status = 0;
-    if (tci_read_table_size(reader, "agents", table) < 0)
+    if (tci_read_table_size(reader, "agents", table->table.count, table->pos) < 0)
         return -1;
     policy->agents = tci_arena_new_array(reader->arena, table->table.count, struct tci_agent);
     if (!policy->agents)
@@ -224,7 +310,8 @@ int tci_read_agents(struct tci_reader *reader, const struct tci_node *table,
             status = -1;
             continue;
         }
+        has_children |= agent->parent_name != NULL;
         policy->agent_count++;
     }
-    return status;
+    return status < 0 || !has_children ? status : link_parents(reader, policy);
 }

@@ -116,6 +116,19 @@ int tci_read_duration(struct tci_reader *reader, const char *name, const struct 
     return 0;
 }
 
+int tci_read_wait(struct tci_reader *reader, const char *name, const struct tci_node *value,
+                  void *field)
+{
+    uint64_t ms = 0;
+    if (tci_read_duration(reader, name, value, &ms) < 0)
+        return -1;
+    if (ms == TCI_UNLIMITED)
+        return tci_read_fail(reader, TCI_FINDING_BAD_VALUE, value->pos, "give a duration",
+                             "\"%s\" in %s cannot be unlimited", name, reader->where);
+    *(uint64_t *)field = ms;
+    return 0;
+}
+
 int tci_read_size_or_zero(struct tci_reader *reader, const char *name, const struct tci_node *value,
                           void *field)
 {
@@ -263,6 +276,17 @@ int tci_read_record(struct tci_reader *reader, const char *name, const struct tc
         return tci_read_fail(reader, TCI_FINDING_BAD_VALUE, value->pos,
                              "accepted: true, false, \"hash-only\"",
                              "\"%s\" in %s is not one of the accepted values", name, reader->where);
+    return 0;
+}
+
+int tci_read_approval(struct tci_reader *reader, const char *name, const struct tci_node *value,
+                      void *field)
+{
+    static const char *const words[] = { "never", "ask", NULL };
+    size_t index;
+    if (tci_read_word(reader, name, value, words, &index) < 0)
+        return -1;
+    *(enum tci_approval *)field = index ? TCI_APPROVAL_ASK : TCI_APPROVAL_NEVER;
     return 0;
 }
 

@@ -188,6 +188,7 @@ static int load_file(struct tci_reader *reader, const char *name, const struct t
         return bad_schema(reader, name, value, "name a readable file; links are not followed",
                           problem);
     }
+    tci_hash_file(reader, "schema", below, text, length);
     return canonical(reader, name, value, text, length, true, schema);
 }
 

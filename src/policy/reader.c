@@ -72,14 +72,15 @@ int tci_read_list_size(struct tci_reader *reader, const char *name, const struct
                          "\"%s\" in %s has %zu entries", name, reader->where, value->array.count);
 }
 
-int tci_read_table_size(struct tci_reader *reader, const char *what, const struct tci_node *table)
+int tci_read_table_size(struct tci_reader *reader, const char *what, size_t count,
+                        struct tci_pos pos)
 {
     char remedy[80];
-    if (table->table.count <= TCI_TABLE_MAX)
+    if (count <= TCI_TABLE_MAX)
         return 0;
     (void)snprintf(remedy, sizeof remedy, "use at most %d", TCI_TABLE_MAX);
-    return tci_read_fail(reader, TCI_FINDING_OUT_OF_RANGE, table->pos, remedy,
-                         "the policy has %zu %s", table->table.count, what);
+    return tci_read_fail(reader, TCI_FINDING_OUT_OF_RANGE, pos, remedy, "the policy has %zu %s",
+                         count, what);
 }
 
 static const struct tci_field *find_field(const struct tci_field *fields, size_t count,

@@ -12,6 +12,7 @@
 #define TCI_POLICY_READER_H
 
 #include "base/quote.h"
+#include "base/sha256.h"
 #include "policy/findings.h"
 #include "policy/model.h"
 
@@ -21,6 +22,8 @@ struct tci_reader {
     const char *directory;    /* what relative paths are relative to; NULL: nothing */
     const char *tool;         /* being read, or NULL */
     struct tci_node *schemas; /* a table of the schema files read so far */
+    struct tci_sha256 *hash;  /* of all files; NULL: nobody asks */
+    size_t tool_file_bytes;   /* of all tool files so far */
     size_t path_rules;        /* of all tools, as far as they are not shared */
     char where[96];           /* "[tool.web_fetch]": for messages */
 };
@@ -58,7 +61,8 @@ int tci_read_list_size(struct tci_reader *reader, const char *name, const struct
 
 /* As many tools and agents as one policy may have. */
 enum { TCI_TABLE_MAX = 10000 };
-int tci_read_table_size(struct tci_reader *reader, const char *what, const struct tci_node *table);
+int tci_read_table_size(struct tci_reader *reader, const char *what, size_t count,
+                        struct tci_pos pos);
 
 /* Reads every entry of a table; unknown keys are findings. -1 if any entry failed. */
 int tci_read_fields(struct tci_reader *reader, const char *name, const struct tci_node *table,
@@ -79,7 +83,9 @@ const char *tci_read_quote(struct tci_text text, char buffer[TCI_QUOTE_MAX]);
 tci_read_function tci_read_text, tci_read_boolean, tci_read_duration, tci_read_size,
     tci_read_size_or_zero, tci_read_cores, tci_read_count, tci_read_count_or_zero, tci_read_names,
     tci_read_backend, tci_read_record, tci_read_capabilities, tci_read_environment,
-    tci_read_strings;
+    tci_read_strings, tci_read_wait, tci_read_approval;
+/* read_builtin.c */
+tci_read_function tci_read_builtin, tci_read_pointers;
 /* read_network.c */
 tci_read_function tci_read_network, tci_read_grant_network, tci_read_hosts, tci_read_network_limits,
     tci_read_grant_network_limits, tci_read_inspect;
@@ -95,6 +101,37 @@ tci_read_function tci_read_schema;
 /* read_agents.c: [agent.NAME]; fills policy->agents. */
 int tci_read_agents(struct tci_reader *reader, const struct tci_node *table,
                     struct tc_policy *policy);
+
+/* read_agents.c: one grant's table. */
+int tci_read_grant(struct tci_reader *reader, const struct tci_node *table,
+                   struct tci_grant *grant);
+/* load.c: a grant against the tool that it is for. */
+int tci_check_grant(struct tci_reader *reader, const struct tci_tool *tool,
+                    const struct tci_grant *grant);
+
+/* tool_files.c: the names in the directories that the key `tools` names; fills
+ * policy->tool_files. */
+int tci_find_tool_files(struct tci_reader *reader, const struct tci_node *value,
+                        struct tc_policy *policy);
+/* Reads the i-th of them; *ret is the file's table. */
+int tci_read_tool_file(struct tci_reader *reader, struct tc_policy *policy, size_t i,
+                       struct tci_node **ret);
+/* load.c: what a file adds to the policy's hash, beside the policy's own bytes. */
+void tci_hash_file(struct tci_reader *reader, const char *kind, const char *name, const char *bytes,
+                   size_t length);
+/* load.c: notes where a text, which is UTF-8 by now, deceives its reader. */
+void tci_find_deceptive(const char *bytes, size_t length, uint32_t file, struct tc_policy *policy);
+
+/* read_tools.c: [tool.NAME] (`table` may be NULL) and the tool files; fills policy->tools. */
+int tci_read_tools(struct tci_reader *reader, const struct tci_node *table,
+                   const struct tci_settings *defaults, struct tc_policy *policy);
+/* One of them: its name, the name's place, its table. */
+int tci_read_tool(struct tci_reader *reader, struct tci_text name, struct tci_pos pos,
+                  const struct tci_node *table, const struct tci_settings *defaults,
+                  struct tci_tool *tool);
+/* read_builtin.c: fills in what the tool's `builtin` brings. */
+int tci_apply_builtin(struct tci_reader *reader, const struct tci_settings *own,
+                      struct tci_tool *tool);
 
 /* read_settings.c: a table of settings; `where` is one of TCI_IN_*. */
 int tci_read_settings(struct tci_reader *reader, const struct tci_node *table, unsigned where,

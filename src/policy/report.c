@@ -4,11 +4,14 @@
 
 #include "json/write.h"
 
-static void write_finding(struct tci_json *json, const struct tci_finding *f)
+static void write_finding(struct tci_json *json, const struct tci_findings *findings,
+                          const struct tci_finding *f)
 {
     tci_json_object_begin(json, NULL);
     tci_json_string(json, "id", tci_finding_name(f->id));
     tci_json_string(json, "severity", tci_severity_name(tci_finding_severity(f->id)));
+    if (f->pos.file)
+        tci_json_string(json, "file", tci_findings_file(findings, f->pos));
     if (f->pos.line) {
         tci_json_unsigned(json, "line", f->pos.line);
         tci_json_unsigned(json, "column", f->pos.column);
@@ -30,7 +33,7 @@ void tci_report_json(const struct tci_findings *findings, struct tci_buf *out)
     tci_json_unsigned(&json, "notes", findings->count[TCI_SEVERITY_NOTE]);
     tci_json_array_begin(&json, "findings");
     for (const struct tci_finding *f = findings->first; f; f = f->next)
-        write_finding(&json, f);
+        write_finding(&json, findings, f);
     tci_json_array_end(&json);
     tci_json_object_end(&json);
     tci_buf_char(out, '\n');
@@ -125,7 +128,7 @@ void tci_report_sarif(const struct tci_findings *findings, struct tci_buf *out)
     tci_json_string(&json, "columnKind", "unicodeCodePoints");
     tci_json_array_begin(&json, "results");
     for (const struct tci_finding *f = findings->first; f; f = f->next)
-        write_result(&json, findings->file, f);
+        write_result(&json, tci_findings_file(findings, f->pos), f);
     tci_json_array_end(&json);
     tci_json_object_end(&json);
     tci_json_array_end(&json);

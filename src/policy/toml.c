@@ -137,7 +137,7 @@ int tci_toml_parse(struct tci_arena *arena, const char *bytes, size_t length,
         .end = text + length,
         .at = text,
         .mark = text,
-        .mark_pos = { 1, 1 },
+        .mark_pos = tci_pos(1, 1),
     };
     struct tci_node *root = tci_node_new(arena, TCI_NODE_TABLE, t.mark_pos);
 

@@ -119,7 +119,7 @@ struct tci_pos tci_toml_pos(struct tci_toml *t, const char *at)
 
     if (at < p) { /* only an error looks back, and there is only one error */
         p = t->begin;
-        pos = (struct tci_pos){ 1, 1 };
+        pos = tci_pos(1, 1);
     }
     while ((newline = memchr(p, '\n', (size_t)(at - p)))) {
         p = newline + 1;

@@ -50,6 +50,21 @@ static void write_duration(struct tci_json *out, const char *name, const void *f
                     value == TCI_UNLIMITED ? unlimited : tci_duration_format(value, text));
 }
 
+static void write_wait(struct tci_json *out, const char *name, const void *field)
+{
+    write_duration(out, name, field);
+}
+
+static void write_approval(struct tci_json *out, const char *name, const void *field)
+{
+    tci_json_string(out, name, tci_approval_name(*(const enum tci_approval *)field));
+}
+
+static void write_builtin(struct tci_json *out, const char *name, const void *field)
+{
+    tci_json_string(out, name, (*(const struct tci_builtin *const *)field)->name);
+}
+
 static void write_count(struct tci_json *out, const char *name, const void *field)
 {
     uint64_t value = *(const uint64_t *)field;
@@ -83,6 +98,11 @@ static void write_strings(struct tci_json *out, const char *name, const void *fi
 }
 
 static void write_names(struct tci_json *out, const char *name, const void *field)
+{
+    write_strings(out, name, field);
+}
+
+static void write_pointers(struct tci_json *out, const char *name, const void *field)
 {
     write_strings(out, name, field);
 }
@@ -323,6 +343,10 @@ bool tci_value_is_set(const struct tci_settings *s, enum tci_key key)
         return s->env.count > 0;
     case TCI_KEY_ENV_PASS:
         return s->env_pass.count > 0;
+    case TCI_KEY_BUILTIN:
+        return s->builtin != NULL;
+    case TCI_KEY_REDACT:
+        return s->redact.count > 0;
     case TCI_KEY_COMMAND:
         return s->command.count > 0;
     case TCI_KEY_PARAMETERS:

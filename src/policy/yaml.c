@@ -179,7 +179,7 @@ static int refuse_null(struct tci_yaml *r, struct tci_text text, struct tci_pos 
 /* The empty document: a table without keys. */
 static int read_nothing(struct tci_yaml *r)
 {
-    r->root = tci_node_new(r->arena, TCI_NODE_TABLE, (struct tci_pos){ 1, 1 });
+    r->root = tci_node_new(r->arena, TCI_NODE_TABLE, tci_pos(1, 1));
     return r->root ? 0 : tci_error_no_memory(r->reterr);
 }
 

@@ -23,7 +23,7 @@ struct tci_pos tci_yaml_mark_pos(const struct tci_yaml *r, yaml_mark_t mark)
 {
     if (mark.index >= r->characters)
         return r->end;
-    return (struct tci_pos){ (uint32_t)mark.line + 1, (uint32_t)mark.column + 1 };
+    return tci_pos((uint32_t)mark.line + 1, (uint32_t)mark.column + 1);
 }
 
 /* The bytes from a mark on. Marks count characters. Events come in file order, so going on from the

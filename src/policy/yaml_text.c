@@ -46,7 +46,7 @@ static bool is_allowed(uint32_t c, bool before_line_feed)
 /* Checks every character, and counts characters and lines on the way, as libyaml will. */
 static int check_characters(struct tci_yaml *r)
 {
-    struct tci_pos pos = { 1, 1 };
+    struct tci_pos pos = tci_pos(1, 1);
     size_t done = 0, size;
 
     for (; done < r->length; done += size, r->characters++) {
@@ -63,7 +63,7 @@ static int check_characters(struct tci_yaml *r)
             return refuse_character(r, c, pos);
         pos.column++;
         if (c == '\n')
-            pos = (struct tci_pos){ pos.line + 1, 1 };
+            pos = tci_pos(pos.line + 1, 1);
     }
     r->end = pos;
     return 0;
@@ -90,7 +90,7 @@ int tci_yaml_check_text(struct tci_yaml *r)
     if (is_wide((const unsigned char *)r->bytes, r->length)) {
         tci_error_set(r->reterr, TC_ERROR_SYNTAX, "the file is UTF-16 or UTF-32, not UTF-8");
         tci_error_remedy(r->reterr, "save the file as UTF-8");
-        return tci_yaml_at(r, (struct tci_pos){ 1, 1 });
+        return tci_yaml_at(r, tci_pos(1, 1));
     }
     if (r->length >= 3 && memcmp(r->bytes, "\xef\xbb\xbf", 3) == 0) {
         r->bytes += 3;
@@ -137,7 +137,7 @@ static bool is_idle(struct tci_text line)
 int tci_yaml_check_directives(struct tci_yaml *r)
 {
     struct tci_text rest = { r->bytes, r->length };
-    struct tci_pos pos = { 1, 1 };
+    struct tci_pos pos = tci_pos(1, 1);
 
     for (; rest.length; pos.line++) {
         struct tci_text line = take_line(&rest);
@@ -164,7 +164,7 @@ int tci_yaml_refuse_second_document(struct tci_yaml *r, struct tci_pos pos)
 int tci_yaml_check_rest(struct tci_yaml *r, yaml_mark_t mark)
 {
     struct tci_text rest = tci_yaml_text_from(r, mark);
-    struct tci_pos pos = { (uint32_t)mark.line + 1, (uint32_t)mark.column + 1 };
+    struct tci_pos pos = tci_pos((uint32_t)mark.line + 1, (uint32_t)mark.column + 1);
 
     while (rest.length) {
         struct tci_text line = take_line(&rest);
@@ -172,7 +172,7 @@ int tci_yaml_check_rest(struct tci_yaml *r, yaml_mark_t mark)
             return tci_yaml_refuse_second_document(r, pos);
         if (!is_idle(line))
             break;
-        pos = (struct tci_pos){ pos.line + 1, 1 };
+        pos = tci_pos(pos.line + 1, 1);
     }
     return 0;
 }

@@ -2532,10 +2532,160 @@ static void test_many_tools_with_many_grants_take_no_time(void **state)
     tci_findings_free(findings);
 }
 
+/* ---- contracts ------------------------------------------------------------------------------ */
+
+static void test_schemas_that_cannot_be_compiled_are_found(void **state)
+{
+    static const struct row rows[] = {
+        { "parameters = { type = 'object' }\nreturns = { type = 'number' }", 0 },
+        { "parameters = { '$ref' = '#/$defs/a', '$defs' = { a = { type = 'object' } } }", 0 },
+        { "parameters = { '$schema' = 'http://json-schema.org/draft-07/schema#' }", 0 },
+        { "parameters = { type = 'text' }", 1 },
+        { "returns = { type = 1 }", 1 },
+        { "parameters = { minLength = -1 }\nreturns = { pattern = '(' }", 2 },
+        { "parameters = { '$ref' = '#/$defs/missing' }", 1 },
+        { "parameters = { '$ref' = 'https://example.com/schema.json' }", 1 },
+        { "parameters = { '$schema' = 'http://json-schema.org/draft-04/schema#' }", 1 },
+        { "parameters = true", 0 },
+        { "builtin = 'read_file'", 0 },
+    };
+    (void)state;
+    CHECK(rows, SCHEMA_INVALID);
+    check_message("[tool.t]\nparameters = { properties = { x = { type = 'text' } } }\n",
+                  TCI_FINDING_SCHEMA_INVALID, "#/properties/x/type", "JSON Schema");
+}
+
+static void test_large_schema_is_found(void **state)
+{
+    enum { size = 250000 };
+    char *text = malloc(size + 200);
+    size_t used;
+    (void)state;
+    assert_non_null(text);
+    used = (size_t)snprintf(text, size, "[tool.t]\nparameters = '{\"allOf\":[{}");
+    while (used < size)
+        used += (size_t)snprintf(text + used, 8, ",{}");
+    (void)snprintf(text + used, 100, "]}'\n");
+    check_message(text, TCI_FINDING_SCHEMA_INVALID, "\"parameters\"", "smaller");
+    free(text);
+}
+
+static void test_arguments_that_are_no_object_are_found(void **state)
+{
+    static const struct row rows[] = {
+        { "parameters = {}", 0 },
+        { "parameters = { type = 'object' }", 0 },
+        { "parameters = { properties = {} }", 0 },
+        { "parameters = { type = 'string' }", 1 },
+        { "parameters = { type = ['object', 'null'] }", 1 },
+        { "parameters = true", 1 },
+        { "returns = { type = 'string' }", 0 },
+    };
+    (void)state;
+    CHECK(rows, NOT_AN_OBJECT);
+}
+
+static void test_pointers_that_lead_nowhere_are_found(void **state)
+{
+    static const struct row rows[] = {
+        { "redact = ['/a']\nparameters = { properties = { a = {} } }", 0 },
+        { "redact = ['/a/b/0']\nparameters = { properties = { a = {} } }", 0 },
+        { "redact = ['/a~1b', '/c~0d']\nparameters = { properties = { 'a/b' = {}, 'c~d' = {} } }",
+          0 },
+        { "redact = ['/b', '/a/b', '/c']\nparameters = { properties = { a = {} } }", 2 },
+        { "redact = ['/b']\nparameters = { properties = {}, patternProperties = { b = {} } }", 0 },
+        { "redact = ['/b']", 0 },
+        { "redact = ['/nothing']\nbuiltin = 'bash'", 1 },
+        { "redact = ['/command']\nbuiltin = 'bash'", 0 },
+    };
+    static const struct row policies[] = {
+        { "[defaults]\nredact = ['/b']\n[tool.t]\nparameters = { properties = { a = {} } }\n", 0 },
+    };
+    (void)state;
+    CHECK(rows, REDACT_UNKNOWN);
+    CHECK_POLICIES(policies, REDACT_UNKNOWN);
+}
+
+/* ---- built-in tools ------------------------------------------------------------------------- */
+
+static void test_built_in_tools_without_anything_to_reach_are_found(void **state)
+{
+    static const struct row rows[] = {
+        { "builtin = 'read_file'", 1 },
+        { "builtin = 'list_dir'\nfilesystem = { hidden = ['/x'] }", 1 },
+        { "builtin = 'read_file'\nfilesystem = { readable = ['/srv/x'] }", 0 },
+        { "builtin = 'search_files'\nfilesystem = { writable = ['/srv/x'] }", 0 },
+        { "builtin = 'write_file'\nfilesystem = { readable = ['/srv/x'] }", 1 },
+        { "builtin = 'edit_file'\nfilesystem = { writable = ['/srv/x'] }", 0 },
+        { "builtin = 'read_file'\nrootfs = '/srv/root'", 0 },
+        { "builtin = 'http_fetch'", 1 },
+        { "builtin = 'http_fetch'\nnetwork = []", 1 },
+        { "builtin = 'http_fetch'\nnetwork = 'public'", 0 },
+        { "builtin = 'bash'", 0 },
+    };
+    (void)state;
+    CHECK(rows, USELESS_BUILTIN);
+}
+
+/* The choice was deliberate: no error about a shell, one note on what it has. */
+static void test_built_in_shell_is_a_note_and_not_a_shell_template(void **state)
+{
+    static const struct row notes[] = { { "builtin = 'bash'", 1 },
+                                        { "builtin = 'python'", 1 },
+                                        { "builtin = 'python'\napproval = 'ask'", 1 },
+                                        { "builtin = 'list_dir'", 0 } };
+    static const struct row templates[] = { { "builtin = 'bash'", 0 },
+                                            { "builtin = 'python'", 0 } };
+    (void)state;
+    CHECK(notes, CODE_BUILTIN);
+    CHECK(templates, SHELL_TEMPLATE);
+    CHECK(templates, OPTION_INJECTION);
+    check_message("[tool.t]\nbuiltin = 'bash'\nnetwork = 'public'\n"
+                  "filesystem = { readable = ['/a'], writable = ['/b'] }\n",
+                  TCI_FINDING_CODE_BUILTIN, "network public, paths to read 2, to write 1",
+                  "approval");
+}
+
+/* ---- child agents and approval -------------------------------------------------------------- */
+
+static void test_grants_of_children_without_their_parents_are_found(void **state)
+{
+    static const struct row policies[] = {
+        { "[tool.t]\n[agent.a]\ngrants = ['t']\n[agent.b]\nparent = 'a'\ngrants = ['t']\n", 0 },
+        { "[tool.t]\n[agent.a]\n[agent.b]\nparent = 'a'\ngrants = ['t']\n", 1 },
+        { "[tool.t]\n[agent.a]\n[agent.b]\nparent = 'a'\ngrants = [{ tool = 't' }]\n", 1 },
+        { "[tool.t]\n[agent.a]\n[agent.b]\nparent = 'a'\ngrants = ['missing']\n", 0 },
+    };
+    (void)state;
+    CHECK_POLICIES(policies, CHILD_WITHOUT_PARENT);
+}
+
+static void test_grants_that_would_silence_the_question_are_found(void **state)
+{
+    static const struct row policies[] = {
+        { "[tool.t]\n[agent.a]\ngrants = [{ tool = 't', approval = 'ask' }]\n", 0 },
+        { "[tool.t]\n[agent.a]\ngrants = [{ tool = 't', approval = 'never' }]\n", 0 },
+        { "[tool.t]\napproval = 'ask'\n[agent.a]\ngrants = [{ tool = 't', approval = 'never' }]\n",
+          1 },
+        { "[tool.t]\n[agent.a]\ngrants = [{ tool = 't', approval_timeout = '5s' }]\n", 0 },
+        { "[tool.t]\n[agent.a]\ngrants = [{ tool = 't', approval_timeout = '5h' }]\n", 1 },
+    };
+    (void)state;
+    CHECK_POLICIES(policies, WIDER_GRANT);
+}
+
 int main(void)
 {
 #define IN_DIRECTORY(test) cmocka_unit_test_setup_teardown(test, make_directory, remove_directory)
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_schemas_that_cannot_be_compiled_are_found),
+        cmocka_unit_test(test_large_schema_is_found),
+        cmocka_unit_test(test_arguments_that_are_no_object_are_found),
+        cmocka_unit_test(test_pointers_that_lead_nowhere_are_found),
+        cmocka_unit_test(test_built_in_tools_without_anything_to_reach_are_found),
+        cmocka_unit_test(test_built_in_shell_is_a_note_and_not_a_shell_template),
+        cmocka_unit_test(test_grants_of_children_without_their_parents_are_found),
+        cmocka_unit_test(test_grants_that_would_silence_the_question_are_found),
         cmocka_unit_test(test_good_policy_has_no_finding),
         cmocka_unit_test(test_findings_come_in_the_order_of_the_file),
         cmocka_unit_test(test_finding_names_its_tool_and_place),
