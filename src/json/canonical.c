@@ -219,3 +219,8 @@ int tci_json_canonical(struct tci_arena *arena, const char *text, size_t length,
     *ret_text = copy;
     return 0;
 }
+
+int tci_json_canonical_value(struct tci_arena *arena, struct tci_buf *out, json_t *value)
+{
+    return write_value(arena, out, value);
+}

@@ -30,6 +30,10 @@ struct json_t *tci_json_read_canonical(struct tci_arena *arena, const char *text
 int tci_json_canonical(struct tci_arena *arena, const char *text, size_t length,
                        const char **ret_text, struct tc_error *reterr) tci_must_check;
 
+/* Appends the canonical form of what was read. The arena is for scratch. -1 without memory. */
+int tci_json_canonical_value(struct tci_arena *arena, struct tci_buf *out,
+                             struct json_t *value) tci_must_check;
+
 /* For those who write the canonical form from a tree of their own: the order of keys (for qsort, of
  * elements that begin with a `const char *` in UTF-8), and a string. Numbers: tci_json_number. */
 int tci_json_compare_keys(const void *a, const void *b);

@@ -47,8 +47,10 @@ static void write_string(struct tci_buf *out, enum tci_syntax syntax, const char
             continue;
         }
         size = tci_utf8_decode(value + i, length - i, &code_point);
-        /* Terminals act on C1 controls and DEL, and people are deceived by what they cannot see. */
-        if (size > 1 && code_point > 0x9f && !tci_utf8_is_deceptive(code_point)) {
+        /* Terminals act on C1 controls and DEL, and people are deceived by what they cannot see.
+         * U+FFFD has one spelling, wherever it comes from: what is read back gives the same bytes. */
+        if (size > 1 && code_point > 0x9f && code_point != 0xfffd &&
+            !tci_utf8_is_deceptive(code_point)) {
             i += size;
             continue;
         }
