@@ -1,15 +1,26 @@
 #!/usr/bin/python3 -B
 # SPDX-License-Identifier: Apache-2.0
-"""Writes a file as C source, NAME and NAME_size: bytes-to-c.py INPUT OUTPUT NAME. Used by the build."""
+"""Writes C source that has a file's bytes as NAME and their number as NAME_size: bytes-to-c.py INPUT OUTPUT NAME.
+
+Used by the build. The assembler takes the file as it is: as numbers in C, a megabyte takes seconds to compile."""
 
 import sys
 from pathlib import Path
 
 source, target, name = sys.argv[1:]
-data = Path(source).read_bytes()
-lines = [", ".join(f"{byte:#04x}" for byte in data[at:at + 16]) for at in range(0, len(data), 16)]
-Path(target).write_text(
-    "/* Made by the build. */\n"
-    f"extern const unsigned char {name}[];\nextern const unsigned long {name}_size;\n"
-    f"const unsigned char {name}[{len(data)}] = {{\n    " + ",\n    ".join(lines) + "\n};\n"
-    f"const unsigned long {name}_size = sizeof {name};\n", encoding="ascii")
+path = str(Path(source).resolve()).replace("\\", "\\\\").replace('"', '\\"')
+Path(target).write_text(f"""/* Made by the build, from {Path(source).stat().st_size} bytes. */
+__asm__(".section .rodata,\\"a\\",@progbits\\n"
+        ".balign 64\\n"
+        ".globl {name}\\n.hidden {name}\\n.type {name}, %object\\n"
+        "{name}:\\n"
+        ".incbin \\"{path.replace(chr(92), chr(92) * 2).replace('"', chr(92) + '"')}\\"\\n"
+        ".L{name}_end:\\n"
+        ".size {name}, .L{name}_end - {name}\\n"
+        ".balign 8\\n"
+        ".globl {name}_size\\n.hidden {name}_size\\n.type {name}_size, %object\\n"
+        "{name}_size:\\n"
+        ".quad .L{name}_end - {name}\\n"
+        ".size {name}_size, 8\\n"
+        ".previous\\n");
+""", encoding="utf-8")

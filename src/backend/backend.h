@@ -26,6 +26,9 @@ struct tc_spec {
     const struct tci_settings *settings; /* effective */
     tci_clauses clauses;                 /* what they ask for */
     const struct tc_policy *policy;      /* whose other tools may have written to granted paths */
+    enum tci_program program;            /* ours, that calls start from a descriptor */
+    const char *library; /* a shared object that it loads, at the same path in the cage; NULL */
+    bool is_function;    /* calls run a function of this process (struct tc_io.function) */
 };
 
 /* What one call adds to the plan. Descriptors stay the caller's. */
@@ -35,6 +38,10 @@ struct tc_io {
     bool terminal;           /* `in` is the slave of a pseudo terminal: it becomes the cage's own */
     bool traced;             /* the command starts when `go` is called: a tracer comes first */
     bool hold;               /* the cage's files stay reachable after the end, until destroy */
+    int program; /* > 0: a sealed file of memory (program.h) that is started instead of looking up
+                    argv[0]; it needs no place in the cage and no mention in `commands` */
+    tc_handler *function; /* called in a fork of this process instead of starting a program; NULL */
+    struct tc_handler_call handler; /* what it gets; `reply` is the backend's */
     /* Connections and refusals of the cage's gate, as they happen; may be NULL. Called from step. */
     void (*on_network)(void *data, const struct tci_gate_record *record);
     void *network_data;

@@ -297,7 +297,7 @@ static void test_a_path_in_a_rule_is_whole_or_not_there(void **state)
 
 static void test_a_program_that_is_not_listed_is_named(void **state)
 {
-    struct tci_program listed[] = { { .path = "/usr/bin/ls" } };
+    struct tci_native_program listed[] = { { .path = "/usr/bin/ls" } };
     struct tc_policy *policy = load_text("[tool.t]\ncommands = [\"ls\", \"/opt/run\"]\n");
     struct tc_plan plan = { .is_jail = true,
                             .spec.settings = &tci_policy_tool(policy, "t")->settings,

@@ -8,6 +8,7 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <unistd.h>
+#include "backend/program.h"
 #include "base/buf.h"
 #include "base/fd.h"
 #include "gate/inside.h"
@@ -139,7 +140,7 @@ static int store(const struct tci_buf *out, struct tc_error *reterr)
                                                  MFD_CLOEXEC | MFD_ALLOW_SEALING);
     if (fd < 0 || tci_write_all(fd, out->data, out->length) < 0 ||
         fcntl(fd, F_ADD_SEALS, F_SEAL_SEAL | F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_WRITE) < 0)
-        return tci_native_no_memfd(reterr, "configuration");
+        return tci_program_no_memory_file(reterr, "the cage's configuration");
     return tci_take_fd(&fd);
 }
 

@@ -54,34 +54,6 @@ void *memcpy(void *restrict to, const void *restrict from, size_t length)
     return to;
 }
 
-_Noreturn void leave(int status)
-{
-    for (;;)
-        (void)CALL(exit_group, status, 0, 0, 0, 0);
-}
-
-void report(struct tci_init_report *what)
-{
-    what->magic = TCI_INIT_MAGIC;
-    (void)CALL(write, TCI_INIT_FD_REPORT, what, sizeof *what, 0, 0);
-}
-
-_Noreturn void broken(enum tci_init_step step, uint32_t item, long result)
-{
-    struct tci_init_report r = {
-        .end = TCI_INIT_BROKEN, .status = (int32_t)-result, .step = step, .item = item
-    };
-    report(&r);
-    leave(init_failed);
-}
-
-long must(enum tci_init_step step, uint32_t item, long result)
-{
-    if (result < 0)
-        broken(step, item, result);
-    return result;
-}
-
 static void read_flags(struct init *init, const char *letters)
 {
     for (; *letters; letters++) {
@@ -90,57 +62,10 @@ static void read_flags(struct init *init, const char *letters)
         init->has_terminal |= *letters == TCI_INIT_FLAG_TERMINAL;
         init->is_traced |= *letters == TCI_INIT_FLAG_TRACED;
         init->must_hold |= *letters == TCI_INIT_FLAG_HOLD;
+        init->has_program |= *letters == TCI_INIT_FLAG_PROGRAM;
+        if (*letters >= '0' && *letters <= '9') /* behind FOREIGN */
+            init->foreign = init->foreign * 10 + (*letters - '0');
     }
-}
-
-static void map_config(struct init *init)
-{
-    struct tci_init_config header = { 0 };
-    long n = CALL(pread64, TCI_INIT_FD_CONFIG, &header, sizeof header, 0, 0), address;
-    if (n != (long)sizeof header || header.magic != TCI_INIT_MAGIC)
-        broken(TCI_INIT_STEP_CONFIG, 0, n < 0 ? n : -EINVAL);
-    address = CALL6(mmap, 0, header.size, PROT_READ, MAP_PRIVATE, TCI_INIT_FD_CONFIG, 0);
-    must(TCI_INIT_STEP_CONFIG, 1, address);
-    init->config = (const struct tci_init_config *)address;
-}
-
-/*
- * Nothing is left that a later execve could bring back: bounding, ambient, inheritable, permitted and
- * effective sets are empty, and root has no special meaning. An ordinary user's `process` cage has no
- * capability to begin with and may not touch the first two; no_new_privs makes them worthless.
- *
- * The bounding set goes first, one call for each capability: once for init and what it starts. It
- * takes nothing from what init still needs, which is permitted already.
- */
-static void drop_bounds(const struct init *init)
-{
-    for (int cap = 0; cap <= capability_last; cap++) {
-        long result = CALL(prctl, PR_CAPBSET_DROP, cap, 0, 0, 0);
-        if (result == -EINVAL && cap)
-            return; /* beyond the last one that this kernel knows */
-        if (result == -EPERM && !init->is_jail)
-            return;
-        must(TCI_INIT_STEP_CAPABILITIES, 3, result);
-    }
-}
-
-static void drop_privileges(const struct init *init)
-{
-    struct __user_cap_header_struct header = { .version = _LINUX_CAPABILITY_VERSION_3 };
-    struct __user_cap_data_struct data[2] = { { 0 } };
-    const unsigned long bits = SECBIT_NOROOT | SECBIT_NOROOT_LOCKED | SECBIT_NO_SETUID_FIXUP |
-                               SECBIT_NO_SETUID_FIXUP_LOCKED | SECBIT_KEEP_CAPS_LOCKED |
-                               SECBIT_NO_CAP_AMBIENT_RAISE | SECBIT_NO_CAP_AMBIENT_RAISE_LOCKED;
-    long result;
-    must(TCI_INIT_STEP_NO_NEW_PRIVILEGES, 0, CALL(prctl, PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0));
-    result = CALL(prctl, PR_SET_SECUREBITS, bits, 0, 0, 0);
-    if (init->is_jail || result != -EPERM)
-        must(TCI_INIT_STEP_CAPABILITIES, 0, result);
-    must(TCI_INIT_STEP_CAPABILITIES, 1,
-         CALL(prctl, PR_CAP_AMBIENT, PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0));
-    must(TCI_INIT_STEP_CAPABILITIES, 2, CALL(capset, &header, data, 0, 0, 0));
-    /* The command runs as the same user: it must not look into init, which holds descriptors. */
-    must(TCI_INIT_STEP_HIDE, 0, CALL(prctl, PR_SET_DUMPABLE, 0, 0, 0, 0));
 }
 
 static int take_signals(void)
@@ -172,13 +97,10 @@ static _Noreturn void run_command(void *argument)
  * process, which prepares itself meanwhile. It starts its program when it gets a byte: when nothing of
  * the host is left and init has no privileges any more.
  */
-static long start_command(struct init *init)
+static long fork_command(struct init *init)
 {
     static _Alignas(16) char stack[stack_size];
     long pid;
-    char byte;
-    if (init->is_traced && CALL(read, TCI_INIT_FD_GO, &byte, 1, 0, 0) != 1)
-        broken(TCI_INIT_STEP_GO, 1, -EPIPE);
     must(TCI_INIT_STEP_FORK, 1,
          CALL(socketpair, family_unix, socket_stream | o_cloexec, 0, init->start, 0));
     pid = clone_run(CLONE_VM | SIGCHLD, stack + stack_size, run_command, init);
@@ -187,9 +109,24 @@ static long start_command(struct init *init)
         pid = clone_run(SIGCHLD, stack + stack_size, run_command, init);
     must(TCI_INIT_STEP_FORK, 0, pid);
     (void)CALL(close, init->start[0], 0, 0, 0, 0);
+    return pid;
+}
+
+static long start_command(struct init *init)
+{
+    long pid = init->foreign;
+    char byte;
+    if (init->is_traced && CALL(read, TCI_INIT_FD_GO, &byte, 1, 0, 0) != 1)
+        broken(TCI_INIT_STEP_GO, 1, -EPIPE);
+    init->start[1] = TCI_INIT_FD_START;
+    if (!pid)
+        pid = fork_command(init);
     if (init->is_jail)
         leave_host();
     drop_privileges(init);
+    /* It is our child, and waits for the root that it is to have. */
+    if (init->foreign && init->is_jail)
+        must(TCI_INIT_STEP_FORK, 3, CALL(write, init->start[1], "r", 1, 0, 0));
     /* Before there is anybody who could kill us: the supervisor must know whom to end then, and the
      * group must be there to be ended. */
     if (!init->is_jail) {
@@ -280,23 +217,6 @@ static _Noreturn void watch(const struct init *init, long command, int signals)
     }
 }
 
-/* What the caller is protected by, or was made less safe by, is not the cage's: a personality without
- * address randomisation, real-time scheduling, a raised priority, safety from the out-of-memory
- * killer. All of these may be given up by anybody. */
-static void forget_caller(void)
-{
-    static const int ordinary; /* struct sched_param */
-    long fd = CALL(openat, -100, "/proc/self/oom_score_adj", 01 | o_cloexec, 0, 0);
-    if (fd >= 0) {
-        (void)CALL(write, fd, "200", 3, 0, 0);
-        (void)CALL(close, fd, 0, 0, 0, 0);
-    }
-    (void)CALL(personality, 0, 0, 0, 0, 0);
-    (void)CALL(sched_setscheduler, 0, 0, &ordinary, 0, 0);
-    if (CALL(getpriority, 0, 0, 0, 0, 0) > 20) /* 20 - nice */
-        (void)CALL(setpriority, 0, 0, 0, 0, 0);
-}
-
 _Noreturn void init_main(long *arguments);
 _Noreturn void init_main(long *arguments)
 {
@@ -307,9 +227,6 @@ _Noreturn void init_main(long *arguments)
 
     if (arguments[0] < 2)
         broken(TCI_INIT_STEP_CONFIG, 2, -EINVAL);
-    /* The caller's session keyring stays behind. Where there are no keyrings, there is nothing to
-     * leave. */
-    (void)CALL(keyctl, KEYCTL_JOIN_SESSION_KEYRING, 0, 0, 0, 0);
     forget_caller();
     read_flags(&init, argv[0]);
     init.command = argv + 1;
@@ -326,5 +243,7 @@ _Noreturn void init_main(long *arguments)
     /* What the command was given is not ours: who reads its output sees the end when it ends. */
     for (int fd = 0; fd <= TCI_INIT_FD_CONFIG; fd++)
         (void)CALL(close, fd, 0, 0, 0, 0);
+    if (init.has_program)
+        (void)CALL(close, TCI_INIT_FD_PROGRAM, 0, 0, 0, 0);
     watch(&init, command, signals);
 }

@@ -10,10 +10,27 @@
 #include "backend/native/init_abi.h"
 #include "backend/native/init_calls.h"
 
+/* In the library the same code has names of its own: a host may have a function "report". */
+#ifdef TCI_STAGE
+#define broken          tci_stage_broken
+#define must            tci_stage_must
+#define leave           tci_stage_leave
+#define report          tci_stage_report
+#define map_config      tci_stage_map_config
+#define forget_caller   tci_stage_forget_caller
+#define drop_bounds     tci_stage_drop_bounds
+#define drop_privileges tci_stage_drop_privileges
+#define become_user     tci_stage_become_user
+#define make_ruleset    tci_stage_make_ruleset
+#define open_checked    tci_stage_open_checked
+#define prepare_command tci_stage_prepare_command
+#endif
+
 struct init {
     const struct tci_init_config *config; /* mapped, read-only */
     char **command, **environment;
-    bool is_jail, is_mapped, has_terminal, is_traced, must_hold;
+    bool is_jail, is_mapped, has_terminal, is_traced, must_hold, has_program;
+    int foreign; /* the process that runs a function of the host; 0: there is none */
     int ruleset; /* Landlock; -1: none */
     int start
         [2]; /* the command's end and init's, of a line: a byte from init lets the program start */
@@ -32,6 +49,13 @@ long must(enum tci_init_step step, uint32_t item, long result);
 _Noreturn void leave(int status);
 void report(struct tci_init_report *what);
 
+/* init_privileges.c: the configuration; what is given up, in this order. */
+void map_config(struct init *init);
+void forget_caller(void);
+void drop_bounds(const struct init *init);
+void become_user(const struct init *init);
+void drop_privileges(const struct init *init);
+
 /* init_stage.c: namespaces, identity, root directory; and then the end of the host's own root. */
 void enter_cage(const struct init *init);
 void leave_host(void);
@@ -39,6 +63,8 @@ void leave_host(void);
 void furnish_network(const struct init *init);
 /* init_rules.c: the Landlock ruleset, or -1. */
 int make_ruleset(const struct init *init);
+/* init_prepare.c: everything before the program; returns when init lets it start, under the filter. */
+void prepare_command(const struct init *init);
 /* init_command.c: the command's process; does not return. */
 _Noreturn void become_command(const struct init *init);
 /* Opens a path of the host as the configuration says; a negative errno. -ESTALE: it is another one

@@ -23,12 +23,14 @@ enum {
 
 /* Descriptors of init besides 0, 1 and 2. None of them reaches the command. */
 enum {
-    TCI_INIT_FD_CONFIG = 3, /* struct tci_init_config */
-    TCI_INIT_FD_REPORT = 4, /* struct tci_init_report goes here */
-    TCI_INIT_FD_OWNER = 5,  /* pidfd of the supervisor: when it ends, so does the cage */
-    TCI_INIT_FD_GO = 6,     /* flags 'g', 'w' and 'h': a byte for each, in this order */
-    TCI_INIT_FD_GATE = 7,   /* the gate's sockets go here; not there without one */
-    TCI_INIT_FD_MOUNTS = 8, /* detached mounts, made by a privileged supervisor */
+    TCI_INIT_FD_CONFIG = 3,  /* struct tci_init_config */
+    TCI_INIT_FD_REPORT = 4,  /* struct tci_init_report goes here */
+    TCI_INIT_FD_OWNER = 5,   /* pidfd of the supervisor: when it ends, so does the cage */
+    TCI_INIT_FD_GO = 6,      /* flags 'g', 'w' and 'h': a byte for each, in this order */
+    TCI_INIT_FD_GATE = 7,    /* the gate's sockets go here; not there without one */
+    TCI_INIT_FD_START = 8,   /* flag 'f': the line to the process that runs the function */
+    TCI_INIT_FD_PROGRAM = 8, /* flag 'p': the command's program; not there without it */
+    TCI_INIT_FD_MOUNTS = 9,  /* detached mounts, made by a privileged supervisor */
     TCI_INIT_FD_RULESET = TCI_INIT_FD_MOUNTS, /* not a jail: its Landlock rules */
 };
 
@@ -38,6 +40,9 @@ enum {
 #define TCI_INIT_FLAG_TERMINAL 't' /* stdin becomes the controlling terminal */
 #define TCI_INIT_FLAG_TRACED   'w' /* wait for a tracer before the command starts */
 #define TCI_INIT_FLAG_HOLD     'h' /* after the last report, wait: files are brought out */
+#define TCI_INIT_FLAG_FOREIGN                                                                      \
+    'f' /* a function of the host runs: digits behind it are its process */
+#define TCI_INIT_FLAG_PROGRAM 'p' /* the program is a descriptor: argv[1] is only its name */
 
 enum tci_init_mount_kind {
     TCI_MOUNT_DIRECTORY = 1, /* made on a file system of the cage's own */

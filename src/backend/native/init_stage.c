@@ -68,7 +68,6 @@ static void map_ids(const struct init *init)
         /* The supervisor is root: only it can map the cage to a user that is not root. */
         if (CALL(read, TCI_INIT_FD_GO, &byte, 1, 0, 0) != 1)
             broken(TCI_INIT_STEP_GO, 0, -EPIPE);
-        must(TCI_INIT_STEP_IDENTITY, 0, CALL(setgroups, 0, 0, 0, 0, 0));
     } else {
         write_file("/proc/self/setgroups", "deny", TCI_INIT_STEP_ID_MAP);
         write_file("/proc/self/uid_map", config_at(init, init->config->uid_map),
@@ -76,8 +75,7 @@ static void map_ids(const struct init *init)
         write_file("/proc/self/gid_map", config_at(init, init->config->gid_map),
                    TCI_INIT_STEP_ID_MAP);
     }
-    must(TCI_INIT_STEP_IDENTITY, 0, CALL(setresgid, TCI_INIT_ID, TCI_INIT_ID, TCI_INIT_ID, 0, 0));
-    must(TCI_INIT_STEP_IDENTITY, 0, CALL(setresuid, TCI_INIT_ID, TCI_INIT_ID, TCI_INIT_ID, 0, 0));
+    become_user(init);
 }
 
 /* Programs that talk to themselves over 127.0.0.1 work; nothing else is on this network. */

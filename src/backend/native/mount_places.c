@@ -143,6 +143,8 @@ int tci_place_grant(struct tci_mount_build *b, const struct tci_path_rule *rule)
     m->inode = inode;
     m->writable = writable;
     m->attributes = (writable ? TCI_LOCKED_DOWN : TCI_READ_ONLY) | tci_place_no_exec(plan);
+    if (!writable && plan->spec.library && strcmp(rule->host, plan->spec.library) == 0)
+        m->attributes &= ~(uint64_t)MOUNT_ATTR_NOEXEC; /* it is code */
     if (plan->is_root)
         m->source = fd; /* kept for every call */
     else

@@ -147,7 +147,7 @@ int tci_place_own(struct tci_mount_build *b, const struct tci_cage_path *own)
 }
 
 int tci_native_mount_program(struct tc_plan *plan, const char *cage, const char *host, bool is_file,
-                             const struct tci_program *checked, struct tc_error *reterr)
+                             const struct tci_native_program *checked, struct tc_error *reterr)
 {
     struct tci_mount *m;
     struct tci_mount_build b = { .plan = plan, .reterr = reterr };

@@ -74,6 +74,21 @@ static const char *behind_links(const struct tci_mount_build *b, const char *pat
     return path;
 }
 
+/* The handler's shared object: no rule of the policy, and so no grant can take it away. */
+static int add_library(struct tci_mount_build *b)
+{
+    struct tci_path_rule *rule = tci_arena_new_of(b->plan->arena, struct tci_path_rule);
+    if (!rule)
+        return tci_error_no_memory(b->reterr);
+    rule->access = TCI_ACCESS_READABLE;
+    rule->host = b->plan->spec.library;
+    rule->cage = behind_links(b, b->plan->spec.library);
+    if (!rule->cage)
+        return tci_error_no_memory(b->reterr);
+    b->places[b->place_count++] = (struct tci_place){ .path = rule->cage, .rule = rule };
+    return 0;
+}
+
 static int collect_places(struct tci_mount_build *b)
 {
     const struct tci_settings *s = b->plan->spec.settings;
@@ -81,7 +96,7 @@ static int collect_places(struct tci_mount_build *b)
     size_t own_count = 0, kept = 0;
     while (tci_cage_path_at(s, own_count))
         own_count++;
-    b->places = tci_arena_new_array(b->plan->arena, s->filesystem.count + own_count + 1,
+    b->places = tci_arena_new_array(b->plan->arena, s->filesystem.count + own_count + 2,
                                     struct tci_place);
     if (!b->places)
         return tci_error_no_memory(b->reterr);
@@ -95,6 +110,8 @@ static int collect_places(struct tci_mount_build *b)
             return tci_error_no_memory(b->reterr);
         b->places[b->place_count++] = (struct tci_place){ .path = rule->cage, .rule = rule };
     }
+    if (b->plan->spec.library && add_library(b) < 0)
+        return -1;
     for (size_t i = 0; (own = tci_cage_path_at(s, i)); i++)
         if (!is_hidden_by_policy(&s->filesystem, own->path))
             b->places[b->place_count++] = (struct tci_place){ .path = own->path, .own = own };

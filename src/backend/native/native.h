@@ -9,6 +9,7 @@
  *   limits.c    settings -> control group limits and rlimits
  *   config.c    all of that -> the sealed file that init reads
  *   spawn.c     the child between clone and execve of init
+ *   function.c  the same for a function of this process: by way of a fork (function*.c)
  *   run.c       one cage from start to end
  */
 #ifndef TCI_BACKEND_NATIVE_NATIVE_H
@@ -61,14 +62,14 @@ struct tci_rules_list {
 };
 
 /* A program that `commands` lists, or its loader: links followed, the file itself. */
-struct tci_program {
+struct tci_native_program {
     const char *path; /* in the cage */
     uint64_t device, inode;
 };
 
 struct tci_programs {
     bool any;
-    struct tci_program *items;
+    struct tci_native_program *items;
     size_t count, capacity;
     const char **libraries; /* directories of shared libraries, in the cage */
     size_t library_count;
@@ -126,7 +127,7 @@ const char *tci_native_host_path(const struct tc_plan *plan, const char *cage, c
                                  size_t size);
 /* A file or directory from which code may run, laid over itself where its mount says noexec. */
 int tci_native_mount_program(struct tc_plan *plan, const char *cage, const char *host, bool is_file,
-                             const struct tci_program *checked, struct tc_error *reterr);
+                             const struct tci_native_program *checked, struct tc_error *reterr);
 /* grants.c: opens the host's side of a grant; a negative errno. No link may be followed at a place
  * that the policy lets a tool write to: an earlier call could have put it there. */
 int tci_native_open_grant(const struct tc_plan *plan, const char *host);
@@ -155,8 +156,6 @@ int tci_native_detach(const struct tc_plan *plan, const struct tci_mount *m,
                       struct tc_error *reterr);
 /* blob.c: init, as an executable file of memory. */
 int tci_native_init_fd(struct tc_error *reterr);
-/* errno says why there is no file of memory; -1. */
-int tci_native_no_memfd(struct tc_error *reterr, const char *what);
 
 /* ---- one cage --------------------------------------------------------------------------------- */
 
@@ -166,7 +165,11 @@ struct tci_spawn {
     const struct tci_cgroup *cgroup; /* or NULL */
     const char *const *argv;         /* init's, with its flags first */
     int in, out, err, report, go, owner;
-    int gate;          /* -1: none */
+    int gate;             /* -1: none */
+    int program;          /* -1: none */
+    tc_handler *function; /* NULL: none */
+    struct tc_handler_call handler;
+    char *flags;       /* argv[0], with room for a number */
     const int *mounts; /* what init gets from TCI_INIT_FD_MOUNTS on */
     size_t mount_count;
     bool born_inside;              /* in the group that clone3 puts it into */
@@ -174,6 +177,14 @@ struct tci_spawn {
     int pid, pidfd;                /* results */
 };
 int tci_native_spawn(struct tci_spawn *spawn, struct tc_error *reterr);
+/* The clone alone, on a stack that is large enough: the child's id, or a negative errno. */
+long tci_native_clone(struct tci_spawn *spawn, char *stack, size_t size);
+/* function.c: the same by way of a fork, whose memory the function's process gets. *ret_problem is
+ * an errno of the clone; -1: *reterr is set. */
+int tci_native_fork(struct tci_spawn *spawn, int *ret_problem, struct tc_error *reterr);
+/* In the child of the clone, and no more than system calls: starts the function's process, which
+ * waits for init. 0, or -1 with errno. */
+int tci_native_start_function(struct tci_spawn *spawn);
 
 /* disk.c: bytes that the tree with this root process has written so far, as far as can be seen. */
 struct tci_disk_watch;

@@ -101,6 +101,41 @@ static int check_clauses(const struct tc_plan *plan, struct tc_error *reterr)
     return 0;
 }
 
+static bool has_text(const struct tci_strings *list, const char *text)
+{
+    for (size_t i = 0; i < list->count; i++)
+        if (strcmp(list->items[i].text, text) == 0)
+            return true;
+    return false;
+}
+
+/* What a tool brings into its cage must be of use there. */
+static int check_brought(const struct tc_plan *plan, struct tc_error *reterr)
+{
+    const struct tc_spec *spec = &plan->spec;
+    if (spec->program != TCI_PROGRAM_NONE && has_text(&spec->settings->syscalls.deny, "execveat")) {
+        tci_error_set(reterr, TC_ERROR_UNSUPPORTED,
+                      "syscalls.deny: without \"execveat\" the program of this tool could not be "
+                      "started");
+        tci_error_remedy(reterr, "take it out of syscalls.deny");
+        return -1;
+    }
+    if (spec->library && access(spec->library, R_OK) < 0) {
+        tci_error_errno(reterr, errno, "the tool's library %.300s", spec->library);
+        tci_error_remedy(reterr, "build it again, or define the tool with another path");
+        return -1;
+    }
+    if (spec->is_function && plan->counts_memory) {
+        tci_error_set(reterr, TC_ERROR_UNSUPPORTED,
+                      "memory is limited by the address space here, and a function has all of this "
+                      "process's");
+        tci_error_remedy(reterr, "give toolcage a control group (\"toolcage doctor\" says how), or "
+                                 "make the handler a shared object");
+        return -1;
+    }
+    return 0;
+}
+
 /* ---- compiling --------------------------------------------------------------------------------- */
 
 /* Root of the host, and not of a user namespace in which somebody else is the real one. */
@@ -194,7 +229,8 @@ static int compile(struct tc_plan *plan, struct tc_error *reterr)
     plan->landlock_abi = landlock_abi();
     plan->directory = start_directory(plan->spec.settings);
     if (tci_cgroups_open(&plan->cgroups, reterr) < 0 || check_clauses(plan, reterr) < 0 ||
-        tci_native_limits(plan, reterr) < 0 || tci_native_environment(plan, reterr) < 0)
+        tci_native_limits(plan, reterr) < 0 || check_brought(plan, reterr) < 0 ||
+        tci_native_environment(plan, reterr) < 0)
         return -1;
     if (tci_native_note_writable(plan, reterr) < 0 ||
         (plan->is_jail && tci_native_mounts(plan, reterr) < 0))

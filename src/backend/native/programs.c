@@ -18,6 +18,7 @@
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
+#include "backend/program.h"
 #include "base/fd.h"
 #include "base/path.h"
 
@@ -26,7 +27,7 @@ const char tci_native_search_path[] =
 
 enum { programs_max = 4096, headers_max = 64, interpreter_max = 256 };
 
-static int add_program(struct tc_plan *plan, const struct tci_program *program,
+static int add_program(struct tc_plan *plan, const struct tci_native_program *program,
                        struct tc_error *reterr)
 {
     struct tci_programs *list = &plan->programs;
@@ -35,7 +36,8 @@ static int add_program(struct tc_plan *plan, const struct tci_program *program,
             return 0;
     if (list->count == list->capacity) {
         size_t capacity = list->capacity ? list->capacity * 2 : 16;
-        struct tci_program *items = tci_arena_new_array(plan->arena, capacity, struct tci_program);
+        struct tci_native_program *items = tci_arena_new_array(plan->arena, capacity,
+                                                               struct tci_native_program);
         if (!items)
             return tci_error_no_memory(reterr);
         if (list->count)
@@ -77,7 +79,7 @@ static void read_interpreter(const char *host, char buffer[interpreter_max])
 /* The regular file behind a path of the host: its own path, without links, and what it is. A link at a
  * place that a tool may write to is not followed. */
 static bool find_file(const struct tc_plan *plan, const char *host, char *ret_host,
-                      struct tci_program *ret)
+                      struct tci_native_program *ret)
 {
     char handle[64];
     struct stat status;
@@ -96,7 +98,7 @@ static bool find_file(const struct tc_plan *plan, const char *host, char *ret_ho
 /* The same for a path of the cage, and the file's path there. False when it is not there, or when a
  * link leads out of what the cage can see. */
 static bool resolve(const struct tc_plan *plan, const char *cage, char *ret_host, char *ret_cage,
-                    struct tci_program *ret)
+                    struct tci_native_program *ret)
 {
     char buffer[TCI_PATH_MAX + 1];
     const char *from = cage;
@@ -120,7 +122,7 @@ static int allow(struct tc_plan *plan, const char *cage, bool with_loader, struc
 {
     static const size_t size = TCI_PATH_MAX + 1;
     char interpreter[interpreter_max];
-    struct tci_program program = { 0 };
+    struct tci_native_program program = { 0 };
     char *host = tci_arena_alloc(plan->arena, size), *real = tci_arena_alloc(plan->arena, size);
     if (!host || !real)
         return tci_error_no_memory(reterr);
@@ -218,6 +220,7 @@ static int add_python(struct tc_plan *plan, struct tc_error *reterr)
 int tci_native_programs(struct tc_plan *plan, struct tc_error *reterr)
 {
     const struct tci_settings *s = plan->spec.settings;
+    const char *interpreter;
     plan->programs.any = s->commands.any;
     if (s->commands.any)
         return 0;
@@ -226,7 +229,12 @@ int tci_native_programs(struct tc_plan *plan, struct tc_error *reterr)
     for (size_t i = 0; i < s->commands.list.count; i++)
         if (allow_name(plan, s->commands.list.items[i].text, reterr) < 0)
             return -1;
-    if (s->command.count && allow_name(plan, s->command.items[0].text, reterr) < 0)
+    if (s->command.count && plan->spec.program == TCI_PROGRAM_NONE && !plan->spec.is_function &&
+        allow_name(plan, s->command.items[0].text, reterr) < 0)
+        return -1;
+    /* One of ours needs no place in the list; the loader that the kernel starts for it does. */
+    interpreter = tci_program_interpreter(plan->spec.program);
+    if (interpreter && allow(plan, interpreter, false, reterr) < 0)
         return -1;
     return s->system ? add_python(plan, reterr) : 0;
 }

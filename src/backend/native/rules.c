@@ -73,7 +73,7 @@ static uint64_t writing(const struct tc_plan *plan, uint64_t execute)
 static int add_programs(struct tc_plan *plan, struct tc_error *reterr)
 {
     for (size_t i = 0; i < plan->programs.count; i++) {
-        const struct tci_program *program = &plan->programs.items[i];
+        const struct tci_native_program *program = &plan->programs.items[i];
         struct tci_rule *rule = add(plan, program->path, FS_EXECUTE | FS_READ_FILE, reterr);
         if (!rule)
             return -1;
@@ -280,7 +280,7 @@ static int process_rules(struct tc_plan *plan, struct tc_error *reterr)
             add_host(plan, rule->host, rights, rule->optional, reterr) < 0)
             return -1;
     }
-    return 0;
+    return plan->spec.library ? add_host(plan, plan->spec.library, READ, false, reterr) : 0;
 }
 
 int tci_native_rules(struct tc_plan *plan, struct tc_error *reterr)

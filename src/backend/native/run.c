@@ -74,7 +74,8 @@ static int watch_all(struct tc_run *run, struct tc_error *reterr)
 }
 
 /* Init's arguments: flags, then the command. They live until init has started. */
-static const char **init_arguments(const struct tc_run *run, const struct tc_io *io)
+static const char **init_arguments(const struct tc_run *run, const struct tc_io *io,
+                                   char **ret_flags)
 {
     size_t count = 0, n = 0;
     const char **argv;
@@ -83,7 +84,7 @@ static const char **init_arguments(const struct tc_run *run, const struct tc_io 
         count++;
     if (!count || io->argv[count])
         return NULL;
-    argv = calloc(count + 2 + 2, sizeof *argv);
+    argv = calloc(count + 2 + 3, sizeof *argv);
     if (!argv)
         return NULL;
     flags = (char *)&argv[count + 2];
@@ -97,6 +98,9 @@ static const char **init_arguments(const struct tc_run *run, const struct tc_io 
         flags[n++] = TCI_INIT_FLAG_TRACED;
     if (io->hold)
         flags[n++] = TCI_INIT_FLAG_HOLD;
+    if (io->program > 0)
+        flags[n++] = TCI_INIT_FLAG_PROGRAM;
+    *ret_flags = flags;
     argv[0] = flags;
     memcpy(argv + 1, io->argv, count * sizeof *argv);
     return argv;
@@ -176,8 +180,11 @@ static int spawn(struct tc_run *run, const struct tc_io *io, struct tc_error *re
                            .mounts = mounts,
                            .pidfd = -1,
                            .owner = -1,
-                           .gate = -1 };
-    const char **argv = init_arguments(run, io);
+                           .gate = -1,
+                           .program = io->program > 0 ? io->program : -1,
+                           .function = io->function,
+                           .handler = io->handler };
+    const char **argv = init_arguments(run, io, &s.flags);
     if (!argv) {
         tci_error_set(reterr, TC_ERROR_USAGE, "a command of 1 to %d words is needed", argv_max - 1);
     } else if (tci_pipe(report, O_NONBLOCK) < 0 || tci_pipe(go, 0) < 0) {
@@ -212,10 +219,25 @@ static int spawn(struct tc_run *run, const struct tc_io *io, struct tc_error *re
     return r;
 }
 
+/* A function's process is not born under the tracer's eyes, and shares no terminal with the host. */
+static int check_function(const struct tc_io *io, struct tc_error *reterr)
+{
+    if (!io->function || (!io->traced && !io->terminal))
+        return 0;
+    tci_error_set(reterr, TC_ERROR_UNSUPPORTED, "a function of this process cannot be %s",
+                  io->traced ? "traced" : "given a terminal");
+    tci_error_remedy(reterr, "leave %s out, or make the handler a shared object",
+                     io->traced ? "TC_REQUEST_EXPLAIN_DENIALS" : "TC_REQUEST_TERMINAL");
+    return -1;
+}
+
 int tci_native_start(struct tc_plan *plan, const struct tc_io *io, struct tc_run **ret,
                      struct tc_error *reterr)
 {
-    struct tc_run *run = calloc(1, sizeof *run);
+    struct tc_run *run;
+    if (check_function(io, reterr) < 0)
+        return -1;
+    run = calloc(1, sizeof *run);
     if (!run)
         return tci_error_no_memory(reterr);
     run->plan = plan;

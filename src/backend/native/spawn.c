@@ -28,9 +28,19 @@ enum { stack_size = 32768, clone_failed = 127, moves_max = 512 };
 #define CLONE_INTO_CGROUP 0x200000000ULL
 #endif
 
-enum step { STEP_NONE, STEP_GROUP, STEP_DESCRIPTORS, STEP_CAPABILITIES, STEP_EXECUTE };
-static const char *const step_texts[] = { "", "entering its control group",
-                                          "arranging its descriptors", "keeping capabilities",
+enum step {
+    STEP_NONE,
+    STEP_GROUP,
+    STEP_DESCRIPTORS,
+    STEP_FUNCTION,
+    STEP_CAPABILITIES,
+    STEP_EXECUTE
+};
+static const char *const step_texts[] = { "",
+                                          "entering its control group",
+                                          "arranging its descriptors",
+                                          "starting the process of its function",
+                                          "keeping capabilities",
                                           "starting its init" };
 
 /* ---- in the child ------------------------------------------------------------------------------ */
@@ -57,7 +67,8 @@ tci_no_address_checks static void enter_groups(struct tci_spawn *spawn)
 tci_no_address_checks static void arrange_descriptors(struct tci_spawn *spawn)
 {
     int from[moves_max] = { spawn->in,     spawn->out,   spawn->err, spawn->plan->config_fd,
-                            spawn->report, spawn->owner, spawn->go,  spawn->gate };
+                            spawn->report, spawn->owner, spawn->go,  spawn->gate,
+                            spawn->program };
     int init = spawn->plan->init_fd;
     int count = TCI_INIT_FD_MOUNTS + (int)spawn->mount_count;
     for (size_t i = 0; i < spawn->mount_count; i++)
@@ -120,6 +131,8 @@ tci_no_address_checks static int child(void *argument)
     arrange_descriptors(spawn);
     init = spawn->failed_step;
     spawn->failed_step = STEP_NONE;
+    if (spawn->function && tci_native_start_function(spawn) < 0)
+        fail(spawn, STEP_FUNCTION);
     if (spawn->plan->is_jail)
         keep_capabilities(spawn);
     (void)syscall(SYS_execveat, init, "", spawn->argv, spawn->plan->environment, AT_EMPTY_PATH);
@@ -190,16 +203,16 @@ static int clone_failure(const struct tci_spawn *spawn, int problem, struct tc_e
     return -1;
 }
 
-static long start_child(struct tci_spawn *spawn, char *stack)
+long tci_native_clone(struct tci_spawn *spawn, char *stack, size_t size)
 {
     bool into = spawn->cgroup && spawn->cgroup->into >= 0;
     struct clone_args args = {
         .flags = CLONE_VM | CLONE_VFORK | CLONE_PIDFD | namespaces(spawn->plan) |
-                 (into ? CLONE_INTO_CGROUP : 0),
+                 (spawn->function ? CLONE_PARENT : 0) | (into ? CLONE_INTO_CGROUP : 0),
         .pidfd = (uint64_t)(uintptr_t)&spawn->pidfd,
-        .exit_signal = SIGCHLD,
+        .exit_signal = spawn->function ? 0 : SIGCHLD, /* with CLONE_PARENT it is the caller's */
         .stack = (uint64_t)(uintptr_t)stack,
-        .stack_size = stack_size,
+        .stack_size = size,
         .cgroup = into ? (unsigned)spawn->cgroup->into : 0U,
     };
     long pid;
@@ -209,28 +222,48 @@ static long start_child(struct tci_spawn *spawn, char *stack)
     if (pid == -ENOSYS) {
         spawn->born_inside = false;
         args.flags &= ~CLONE_INTO_CGROUP;
-        pid = clone(child, stack + stack_size, (int)(uint32_t)args.flags | SIGCHLD, spawn,
-                    &spawn->pidfd);
+        pid = clone(child, stack + size, (int)(uint32_t)args.flags | SIGCHLD, spawn, &spawn->pidfd);
         pid = pid < 0 ? -errno : pid;
     }
     return pid;
 }
 
-static int spawn_on(struct tci_spawn *spawn, char *stack, struct tc_error *reterr)
+/* On a stack of its own: the caller's may be small. */
+static int spawn_here(struct tci_spawn *spawn, int *ret_problem, struct tc_error *reterr)
 {
+    char *stack = malloc(stack_size);
     sigset_t all, before;
     int cancel_state;
     long pid;
 
+    if (!stack)
+        return tci_error_no_memory(reterr);
     (void)sigfillset(&all);
     (void)pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel_state);
     (void)pthread_sigmask(SIG_SETMASK, &all, &before);
-    pid = start_child(spawn, stack);
+    pid = tci_native_clone(spawn, stack, stack_size);
     (void)pthread_sigmask(SIG_SETMASK, &before, NULL);
     (void)pthread_setcancelstate(cancel_state, NULL);
-    if (pid < 0)
-        return clone_failure(spawn, (int)-pid, reterr);
-    spawn->pid = (int)pid;
+    free(stack);
+    spawn->pid = pid < 0 ? 0 : (int)pid;
+    *ret_problem = pid < 0 ? (int)-pid : 0;
+    return 0;
+}
+
+int tci_native_spawn(struct tci_spawn *spawn, struct tc_error *reterr)
+{
+    int problem = 0, r;
+    spawn->pidfd = -1;
+    if (spawn->mount_count + TCI_INIT_FD_MOUNTS >= moves_max)
+        return tci_error_set(reterr, TC_ERROR_TOO_LARGE,
+                             "more than %d paths cannot be granted by root",
+                             moves_max - TCI_INIT_FD_MOUNTS - 1);
+    r = spawn->function ? tci_native_fork(spawn, &problem, reterr)
+                        : spawn_here(spawn, &problem, reterr);
+    if (r < 0)
+        return -1;
+    if (problem)
+        return clone_failure(spawn, problem, reterr);
     if (spawn->failed_step == STEP_NONE)
         return 0;
     (void)waitid(P_PIDFD, (id_t)spawn->pidfd, &(siginfo_t){ 0 }, WEXITED);
@@ -240,21 +273,4 @@ static int spawn_on(struct tci_spawn *spawn, char *stack, struct tc_error *reter
     tci_error_remedy(reterr, "something around toolcage refuses it (a container, a filter), or the "
                              "kernel is older than 5.12: see toolcage doctor");
     return -1;
-}
-
-int tci_native_spawn(struct tci_spawn *spawn, struct tc_error *reterr)
-{
-    char *stack;
-    int r;
-    spawn->pidfd = -1;
-    if (spawn->mount_count + TCI_INIT_FD_MOUNTS >= moves_max)
-        return tci_error_set(reterr, TC_ERROR_TOO_LARGE,
-                             "more than %d paths cannot be granted by root",
-                             moves_max - TCI_INIT_FD_MOUNTS - 1);
-    stack = malloc(stack_size); /* the caller's own may be small */
-    if (!stack)
-        return tci_error_no_memory(reterr);
-    r = spawn_on(spawn, stack, reterr);
-    free(stack);
-    return r;
 }
