@@ -93,7 +93,12 @@ struct tc_decision {
     char rule[320];        /* the rule that decided, in canonical form; may be empty */
     char reason[512];      /* one sentence */
     char fix[512];         /* the smallest change that would allow it; empty when allowed */
+    unsigned file;         /* the file that the clause is in: see tc_policy_file_name */
 };
+
+/* A policy may have tools in files of their own: the name of the one with this number (0: the policy
+ * file itself). It lives as long as the policy. */
+TC_EXPORT const char *tc_policy_file_name(const struct tc_policy *policy, unsigned file);
 
 /*
  * May `agent` call `tool` at the moment `now` (seconds since 1970), having called it `calls_made`
@@ -126,15 +131,101 @@ TC_EXPORT void tc_decide_path(const struct tc_policy *policy, const char *agent,
  */
 struct tc_engine;
 
+/* "live" runs calls and records them; "replay" never starts a cage: it finds each request in the
+ * journal and gives the result that was recorded. */
+enum tc_mode { TC_MODE_LIVE, TC_MODE_REPLAY };
+
+/* What somebody is asked to approve: exactly what would run. All texts are UTF-8 and may come from a
+ * model: show them escaped. They live until the function returns. */
+struct tc_approval {
+    const char *call_id, *tool, *agent;            /* agent NULL: the policy's owner */
+    const char *arguments_json;                    /* canonical; NULL: the request has argv */
+    const char *const *argv;                       /* ends with NULL */
+    const char *const *readable, *const *writable; /* paths of the cage, HOST:CAGE where it is
+                                                      another one of the host; end with NULL */
+    const char *const *network; /* rules, or "none", "public", "host"; ends with NULL */
+    uint64_t timeout_ms;        /* an answer that comes later counts as no */
+    const void *input;          /* bytes for stdin; NULL: none, or */
+    size_t input_length;
+    int input_unseen; /* 1: stdin is read while it runs, and nobody knows what will be in it */
+};
+/* 1: yes; negative: nobody could be asked; anything else: no. It is called by the thread that makes
+ * the call, and may wait. */
+typedef int tc_approval_function(void *context, const struct tc_approval *approval);
+
+enum tc_engine_flag {
+    TC_ENGINE_REPLAY_RESUME = 1, /* replay goes on where the last one of the session stopped, in
+                                    whichever process that was */
+};
+
 struct tc_engine_options {
     const char *policy_path;        /* a policy file, or */
     const struct tc_policy *policy; /* a policy that outlives the engine, or neither: built-in
                                        defaults, with the present directory readable at /workspace */
+    const char *journal_path; /* a journal, made if it is missing; NULL: nothing is recorded, grants
+                                 made at run time are not known, and `max_calls` counts the calls of
+                                 this engine only */
+    enum tc_mode mode;
+    unsigned flags;                    /* bits of enum tc_engine_flag */
+    tc_approval_function *on_approval; /* NULL: what needs approval is denied */
+    void *approval_context;
 };
+
+/* Where `toolcage` keeps its journal: $XDG_STATE_HOME/toolcage/journal.db. free() it. */
+TC_EXPORT int tc_journal_default_path(char **ret_path, struct tc_error *reterr);
 
 TC_EXPORT int tc_engine_open(const struct tc_engine_options *options, struct tc_engine **ret_engine,
                              struct tc_error *reterr);
 TC_EXPORT void tc_engine_close(struct tc_engine *engine);
+
+/* ---- tools of the host's own -------------------------------------------------------------- */
+
+/* One call of a handler, in its cage. */
+struct tc_handler_call {
+    const char *arguments_json; /* canonical, valid by the tool's `parameters` */
+    size_t arguments_length;
+    void *context; /* of the definition; NULL in a shared object */
+    /* Appends to the call's stdout. 0, or -1 with errno. Do not use stdio in a function handler:
+     * what the host has in its buffers would come out, too. */
+    int (*reply)(const struct tc_handler_call *call, const void *bytes, size_t length);
+};
+/* Returns the exit status. */
+typedef int tc_handler(const struct tc_handler_call *call);
+
+/*
+ * A tool that is not in the policy file. What runs is one of: `function`, a function of this program,
+ * called in a caged child that is a fork of it; `library` and `symbol`, a tc_handler in a shared
+ * object, which is loaded inside the cage and never into this process; or the `command` in `policy`.
+ */
+struct tc_tool_definition {
+    const char *name;
+    const char
+        *policy; /* the keys of a [tool.NAME] table, as TOML; NULL: the policy's [defaults] */
+    tc_handler *function;
+    void *context;
+    const char *library; /* absolute path */
+    const char *symbol;
+};
+/* Before the first call of it; the engine keeps copies of all texts. A name that the policy or an
+ * earlier definition has is an error. */
+TC_EXPORT int tc_tool_define(struct tc_engine *engine, const struct tc_tool_definition *definition,
+                             struct tc_error *reterr);
+
+/* All tools of the engine (or those that `agent` holds a grant for; NULL: all) as JSON in the form
+ * that a kind of model API takes: "openai", "anthropic", "mcp" or "json". free() the text. */
+TC_EXPORT int tc_engine_tools(struct tc_engine *engine, const char *agent, const char *format,
+                              char **ret_json, struct tc_error *reterr);
+
+/* ---- grants at run time: they are kept in the journal -------------------------------------- */
+
+/* `grant` is what a policy's grant table holds, as TOML or JSON: { tool = "x", max_calls = 3 }. */
+TC_EXPORT int tc_grant_add(struct tc_engine *engine, const char *agent, const char *grant,
+                           char ret_id[37], struct tc_error *reterr);
+TC_EXPORT int tc_grant_revoke(struct tc_engine *engine, const char *id, struct tc_error *reterr);
+/* Those of the policy and those of the journal, as JSON (schemas/grants.json). free() the text. */
+TC_EXPORT int tc_grant_list(struct tc_engine *engine, char **ret_json, struct tc_error *reterr);
+
+/* ---- one call ------------------------------------------------------------------------------ */
 
 enum tc_stream { TC_STREAM_STDOUT = 1, TC_STREAM_STDERR = 2 };
 
@@ -190,11 +281,14 @@ struct tc_request {
     int terminal;   /* with TC_REQUEST_TERMINAL: the slave of a pseudo terminal of the caller's */
     tc_network_function *on_network; /* NULL: connections are in the result only */
     void *network_context;
+    const char *parent; /* call_id of a call of this engine that is under way, in which this one is
+                           made: it gets no more than that one has. NULL: none */
 };
 
 enum tc_request_flag {
-    TC_REQUEST_KEEP_NOTHING = 1,    /* output goes to on_output only, the result holds none of it */
-    TC_REQUEST_TERMINAL = 2,        /* stdin, stdout and stderr are `terminal` */
+    TC_REQUEST_KEEP_NOTHING = 1, /* output goes to on_output only, the result holds none of it; not
+                                       for a tool with `returns` */
+    TC_REQUEST_TERMINAL = 2,     /* stdin, stdout and stderr are `terminal`; nor this */
     TC_REQUEST_EXPLAIN_DENIALS = 4, /* trace the call, slowly, and list what was refused */
 };
 
@@ -278,6 +372,9 @@ struct tc_result {
     const struct tc_connection *connections; /* in the order in which they began */
     size_t connection_count;
     uint64_t network_unlisted; /* connections and refusals beyond those that are listed */
+    enum tc_mode mode;
+    const char *output_json; /* stdout, checked against `returns`; NULL: none, or it is not valid */
+    char state_hash[65];     /* of the session in the journal, after this call; "": not recorded */
 };
 
 /* Runs a call to its end. 0: there is a result, whatever its verdict; a refusal is a result too.
@@ -293,6 +390,7 @@ struct tc_call;
 TC_EXPORT int tc_call_start(struct tc_engine *engine, const struct tc_request *request,
                             struct tc_call **ret_call, struct tc_error *reterr);
 TC_EXPORT int tc_call_fd(const struct tc_call *call);
+TC_EXPORT const char *tc_call_id(const struct tc_call *call);
 TC_EXPORT int tc_call_step(struct tc_call *call, struct tc_result **ret_result,
                            struct tc_error *reterr);
 TC_EXPORT void tc_call_cancel(struct tc_call *call);

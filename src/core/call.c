@@ -8,6 +8,7 @@
 #include "core/call.h"
 
 #include <errno.h>
+#include <jansson.h>
 #include <limits.h>
 #include <stdlib.h>
 #include <sys/eventfd.h>
@@ -45,12 +46,14 @@ static enum tci_cause cause_of(enum tci_flow flow)
 
 void tci_call_leave(struct tc_call *call)
 {
+    tci_engine_leave(call); /* first: what others may take from it is about to go */
     if (call->run)
         backend_of(call)->destroy(call->run);
     call->run = NULL;
     tci_trace_free(tc_take(call->trace)); /* it waits for the tree, and looks at the plan */
     tci_engine_release(call->engine, call->plan);
-    call->plan = NULL;
+    tci_engine_release(call->engine, call->within);
+    call->plan = call->within = NULL;
 }
 
 /* What the cage was refused. The gate's come first, and so are named first: a program seldom does
@@ -84,9 +87,11 @@ static int finish(struct tc_call *call, const struct tc_outcome *outcome,
         r = add_denials(call, reterr);
     if (r == 0)
         r = tci_call_collect(call, outcome, reterr);
+    if (r == 0)
+        r = tci_call_check_output(call, reterr);
     tci_call_leave(call);
     call->over = true;
-    return r;
+    return r == 0 ? tci_call_record(call, reterr) : r;
 }
 
 static int step_backend(struct tc_call *call, struct tc_error *reterr)
@@ -170,9 +175,12 @@ int tc_call_step(struct tc_call *call, struct tc_result **ret_result, struct tc_
         return tci_error_set(reterr, TC_ERROR_USAGE, "the call is over: its result was taken");
     if (!call->over && run_once(call, reterr) < 0) {
         call->over = true; /* tc_call_free ends what is left of it */
+        tci_engine_leave(call);
         tc_result_free(&tc_take(call->result)->public);
         return -1;
     }
+    if (call->over)
+        tci_call_replay_output(call);
     *ret_result = call->over ? &tc_take(call->result)->public : NULL;
     return 0;
 }
@@ -180,6 +188,11 @@ int tc_call_step(struct tc_call *call, struct tc_result **ret_result, struct tc_
 int tc_call_fd(const struct tc_call *call)
 {
     return call->fd;
+}
+
+const char *tc_call_id(const struct tc_call *call)
+{
+    return call->result ? call->result->public.call_id : "";
 }
 
 void tc_call_cancel(struct tc_call *call)
@@ -215,6 +228,7 @@ void tc_call_free(struct tc_call *call)
     if (!call)
         return;
     tci_call_leave(call);
+    json_decref(call->arguments);
     tci_streams_close(&call->streams);
     tci_close(call->timer);
     tci_close(call->out);
@@ -257,8 +271,10 @@ int tc_call(struct tc_engine *engine, const struct tc_request *request,
         return -1;
     while (r == 0 && !call->over)
         r = run_once(call, reterr);
-    if (r == 0)
+    if (r == 0) {
+        tci_call_replay_output(call);
         *ret_result = &tc_take(call->result)->public;
+    }
     tc_call_free(call);
     return r;
 }

@@ -6,6 +6,7 @@
 #ifndef TCI_CORE_CALL_H
 #define TCI_CORE_CALL_H
 
+#include "base/uuid.h"
 #include "core/denials.h"
 #include "core/engine.h"
 #include "core/network.h"
@@ -32,9 +33,19 @@ struct tc_call {
     const char *out_path;
     const char *program; /* argv[0] */
     struct tci_plan_entry *plan;
-    uint64_t terminal_output;      /* bytes that a terminal has shown */
-    const struct tci_tool *tool;   /* of the policy; NULL: none may be called */
-    const struct tci_grant *grant; /* NULL: none */
+    uint64_t terminal_output;           /* bytes that a terminal has shown */
+    const struct tci_tool *tool;        /* of the policy or of the host; NULL: none may be called */
+    struct tci_grants grants;           /* that allow it; each narrows it */
+    struct json_t *arguments;           /* NULL: the request has argv, or they are not JSON */
+    const char *arguments_text;         /* canonical; NULL like them */
+    struct tci_recorded *recorded;      /* record.h: what the journal gets; NULL: nothing */
+    struct tc_call *next_live;          /* engine->live, under the engine's lock */
+    const char *agents[TCI_GRANTS_MAX]; /* for whom it is made: its agent first; none: the owner */
+    size_t agent_count;
+    unsigned depth;                 /* how many calls it is made in */
+    char around[TCI_UUID_TEXT_MAX]; /* id of the innermost of them; "": none */
+    struct tci_plan_entry *within;  /* of the call around it, held; NULL: none */
+    uint64_t end_by;                /* tci_clock_us: when that one ends; UINT64_MAX: never */
     struct tc_run *run;
     struct tci_trace *trace;         /* with TC_REQUEST_EXPLAIN_DENIALS */
     tc_network_function *on_network; /* the request's; NULL: none */
@@ -59,19 +70,46 @@ struct tc_call *tci_call_begin(struct tc_engine *engine, const struct tc_request
 /* call.c: gives back everything of the cage, in the order in which it can be done without. */
 void tci_call_leave(struct tc_call *call);
 
-/* call_argv.c: the request's argv, or the tool's `command` with the arguments in it. 0; 1: refused,
- * the result says why; -1: an error. */
-int tci_call_command(const struct tci_tool *tool, const struct tc_request *request,
-                     struct tci_result *result, struct tci_command *ret, struct tc_error *reterr);
+/*
+ * The stages of a call, in order. 0: go on; 1: the call is over, the result says why; -1: an error.
+ */
 
-/* call_decide.c: the tool and the grant, checked; the same results. */
-int tci_call_decide(struct tc_engine *engine, const struct tc_request *request,
-                    struct tci_result *result, const struct tci_tool **ret_tool,
-                    const struct tci_grant **ret_grant, struct tc_error *reterr);
-/* The limits of the call; 1: the request wants more than the policy gives. */
-int tci_call_limits(const struct tci_tool *tool, const struct tci_grant *grant,
-                    const struct tc_request *request, struct tci_limits *ret,
-                    struct tci_result *result, struct tc_error *reterr);
+/* call_contract.c: the arguments as JSON. Nothing is decided yet: what is wrong with them is said by
+ * tci_call_check_arguments, to those who may call the tool. -1 only. */
+int tci_call_read_arguments(struct tc_call *call, const struct tc_request *request,
+                            struct tc_error *reterr);
+/* call_replay.c: the request in its canonical form; in replay, the result that was recorded. */
+int tci_call_replay(struct tc_call *call, const struct tc_request *request,
+                    struct tc_error *reterr);
+/* call_replay.c, when the caller takes the result: its recorded output, for on_output. */
+void tci_call_replay_output(struct tc_call *call);
+/* call_nest.c: the call around it, if there is one. */
+int tci_call_nest(struct tc_call *call, const struct tc_request *request, struct tc_error *reterr);
+/* Is it still under way? */
+int tci_call_still_nested(struct tc_call *call, struct tc_error *reterr);
+/* Milliseconds that the call may take from now on. It has its plan. */
+uint64_t tci_call_time(const struct tc_call *call);
+/* The call's plan. */
+int tci_call_plan(struct tc_call *call, const struct tci_limits *limits, struct tc_error *reterr);
+/* call_decide.c: the tool and the grants, checked. */
+int tci_call_decide(struct tc_call *call, const struct tc_request *request,
+                    struct tc_error *reterr);
+/* call_decide.c: the limits of the call; 1: the request wants more than the policy gives. */
+int tci_call_limits(struct tc_call *call, const struct tc_request *request, struct tci_limits *ret,
+                    struct tc_error *reterr);
+/* call_contract.c: are they what `parameters` says? */
+int tci_call_check_arguments(struct tc_call *call, const struct tc_request *request,
+                             struct tc_error *reterr);
+/* call_argv.c: the request's argv, or the tool's `command` with the arguments in it. */
+int tci_call_command(struct tc_call *call, const struct tc_request *request,
+                     struct tci_command *ret, struct tc_error *reterr);
+/* call_approve.c: asks, if the tool or a grant wants that; with the plan made. */
+int tci_call_approve(struct tc_call *call, const struct tc_request *request,
+                     const struct tci_command *command, struct tc_error *reterr);
+/* call_contract.c, at the end: stdout against `returns`. 0 or -1. */
+int tci_call_check_output(struct tc_call *call, struct tc_error *reterr);
+/* call_record.c, last of all and for refusals too: a record in the journal. 0 or -1. */
+int tci_call_record(struct tc_call *call, struct tc_error *reterr);
 
 /* call_verdict.c: from what the kernel said, and what we did, to one word with its reason. */
 int tci_call_verdict(struct tc_call *call, const struct tc_outcome *outcome,

@@ -3,7 +3,8 @@
  * Owns: from a tool's `command` and the arguments of a call to argv. The attack: an argument that
  * becomes something else than one argument. There is no shell and no splitting: whatever is in a
  * string, it is one element, or a part of the one element that names it; a NUL, which would cut it
- * short, is refused, and so is a number that would not arrive as it was sent.
+ * short, is refused, and so is a number that would not arrive as it was sent. Nor does it become an
+ * option: what begins with "-" needs text of the policy's before it, or "--" in an earlier element.
  */
 #include "core/call.h"
 
@@ -20,16 +21,12 @@ enum { argv_max = 64 * 1024, argv_bytes_max = 8 * 1024 * 1024 };
 
 struct builder {
     struct tci_result *result;
-    json_t *arguments;
+    const json_t *arguments;
     const char **argv;
     size_t count, capacity;
+    bool after_dashes; /* an element before this one is "--" */
     struct tc_error *reterr;
 };
-
-static void decref(json_t **value)
-{
-    json_decref(*value);
-}
 
 /* 1, for the caller to return. */
 static int invalid(struct tci_result *result, const char *fix, const char *reason, const char *name)
@@ -111,6 +108,19 @@ static int push_text(struct builder *b, struct tci_buf *text)
     return copy ? push(b, copy) : tci_error_no_memory(b->reterr);
 }
 
+/* An element that begins with an argument. Whether the program would take it for an option, nobody but
+ * the program knows: `-e {pattern}` may mean that the pattern belongs to -e, or not. */
+static int check_dash(struct builder *b, const char *name, const struct tci_buf *text)
+{
+    if (b->after_dashes || text->length == 0 || text->data[0] != '-')
+        return 0;
+    return invalid(
+        b->result,
+        "send a value that does not begin with \"-\"; or, in the policy, put \"--\" before "
+        "it in \"command\", or text as in \"--name={name}\"",
+        "begins with \"-\", and could be taken for an option", name);
+}
+
 /* "{name...}": each item is an element. */
 static int push_list(struct builder *b, const char *name, const json_t *list)
 {
@@ -121,7 +131,7 @@ static int push_list(struct builder *b, const char *name, const json_t *list)
     for (size_t i = 0; i < json_array_size(list); i++) {
         tc_cleanup(tci_buf_free) struct tci_buf text = TCI_BUF_INIT(argv_bytes_max);
         int r = append_value(b, name, json_array_get(list, i), &text);
-        if (r != 0 || (r = push_text(b, &text)) != 0)
+        if (r != 0 || (r = check_dash(b, name, &text)) != 0 || (r = push_text(b, &text)) != 0)
             return r;
     }
     return 0;
@@ -132,13 +142,15 @@ static int push_element(struct builder *b, const char *element)
 {
     tc_cleanup(tci_buf_free) struct tci_buf text = TCI_BUF_INIT(argv_bytes_max);
     struct tci_template_part part;
-    const char *cursor = element, *name;
+    const char *cursor = element, *name, *first = NULL;
+    bool literal = false;
     int r;
 
     while (tci_template_next(&cursor, &part) > 0) {
         const json_t *value;
         if (!part.is_placeholder) {
             tci_buf_append(&text, part.text, part.length);
+            literal |= !first;
             continue;
         }
         value = find_argument(b, &part, &name);
@@ -146,11 +158,14 @@ static int push_element(struct builder *b, const char *element)
             return tci_error_no_memory(b->reterr);
         if (!value)
             return 0;
+        first = first ? first : name;
         if (part.is_list)
             return push_list(b, name, value);
         if ((r = append_value(b, name, value, &text)) != 0)
             return r;
     }
+    if (first && !literal && (r = check_dash(b, first, &text)) != 0)
+        return r;
     return push_text(b, &text);
 }
 
@@ -166,84 +181,47 @@ static bool has_placeholder(const struct tci_strings *command)
     return false;
 }
 
-static int refuse_schemas(const struct tci_tool *tool, struct tci_result *result)
+/* The tool's own command. */
+static int from_arguments(struct tc_call *call, const struct tc_request *request,
+                          struct tci_command *ret, struct tc_error *reterr)
 {
-    const char *parameters = tool->settings.parameters.json;
-    bool unchecked = parameters && strcmp(parameters, "{}") != 0 && strcmp(parameters, "true") != 0;
-    if (!unchecked && !tool->settings.returns.json)
-        return 0;
-    tci_result_verdict(result, TC_VERDICT_ERROR,
-                       "remove \"parameters\" and \"returns\" from the tool, or check the "
-                       "arguments yourself and run the command with argv",
-                       "this version does not check JSON Schemas yet, and tool \"%s\" has one",
-                       tool->name);
-    return 1;
-}
+    const struct tci_strings *command = &call->tool->settings.command;
+    struct builder b = { .result = call->result, .arguments = call->arguments, .reterr = reterr };
+    int r;
 
-static int read_arguments(const struct tc_request *request, struct tci_result *result, json_t **ret,
-                          struct tc_error *reterr)
-{
-    const char *text = request->arguments_json ? request->arguments_json : "{}";
-    struct tc_error error = { 0 };
-    json_t *value = tci_json_read(text, strlen(text), &error);
-    if (!value && error.code == TC_ERROR_NO_MEMORY)
-        return tci_error_no_memory(reterr);
-    if (!value)
-        /* The reader refuses a NUL in a string, in words that are about itself. */
-        tci_result_verdict(result, TC_VERDICT_INVALID_INPUT, "send one JSON object without NULs",
-                           strstr(error.message, "\\u0000")
-                               ? "the arguments contain a NUL, which no argument can"
-                               : "the arguments are not JSON: %s",
-                           error.message);
-    else if (!json_is_object(value))
-        tci_result_verdict(result, TC_VERDICT_INVALID_INPUT, "send one JSON object",
-                           "the arguments are not a JSON object");
-    if (!value || !json_is_object(value)) {
-        json_decref(value);
-        return 1;
+    for (size_t i = 0; i < command->count; i++) {
+        if ((r = push_element(&b, command->items[i].text)) != 0)
+            return r;
+        b.after_dashes |= i > 0 && strcmp(command->items[i].text, "--") == 0;
     }
-    *ret = value;
+    ret->argv = b.argv;
+    if (has_placeholder(command))
+        return 0;
+    if (request->input || request->input_fd > 0) {
+        tci_error_set(reterr, TC_ERROR_USAGE,
+                      "tool \"%s\" takes its arguments on stdin, so the request cannot have input",
+                      call->tool->name);
+        tci_error_remedy(reterr, "leave out input and input_fd");
+        return -1;
+    }
+    ret->input = call->arguments_text;
+    ret->input_length = strlen(call->arguments_text);
     return 0;
 }
 
-/* The tool's own command. */
-static int from_arguments(const struct tci_tool *tool, const struct tc_request *request,
-                          struct tci_result *result, struct tci_command *ret,
-                          struct tc_error *reterr)
+int tci_call_command(struct tc_call *call, const struct tc_request *request,
+                     struct tci_command *ret, struct tc_error *reterr)
 {
-    const struct tci_strings *command = &tool->settings.command;
-    tc_cleanup(decref) json_t *arguments = NULL;
-    struct builder b = { .result = result, .reterr = reterr };
-    int r;
-
-    if ((r = refuse_schemas(tool, result)) != 0 ||
-        (r = read_arguments(request, result, &arguments, reterr)) != 0)
-        return r;
-    b.arguments = arguments;
-    for (size_t i = 0; i < command->count; i++)
-        if ((r = push_element(&b, command->items[i].text)) != 0)
-            return r;
-    ret->argv = b.argv;
-    if (has_placeholder(command) || request->input || request->input_fd > 0)
-        return 0;
-    ret->input_length = request->arguments_json ? strlen(request->arguments_json) : 2;
-    ret->input = tci_arena_strndup(
-        result->arena, request->arguments_json ? request->arguments_json : "{}", ret->input_length);
-    return ret->input ? 0 : tci_error_no_memory(reterr);
-}
-
-int tci_call_command(const struct tci_tool *tool, const struct tc_request *request,
-                     struct tci_result *result, struct tci_command *ret, struct tc_error *reterr)
-{
+    const struct tci_tool *tool = call->tool;
     if (request->argv) {
         ret->argv = request->argv;
         return 0;
     }
     if (tool->settings.command.count == 0) {
-        tci_result_verdict(result, TC_VERDICT_ERROR,
+        tci_result_verdict(call->result, TC_VERDICT_ERROR,
                            "add command = [\"PROGRAM\", \"ARGUMENT\"] to the tool, or give argv",
                            "tool \"%s\" has no command to run", tool->name);
         return 1;
     }
-    return from_arguments(tool, request, result, ret, reterr);
+    return from_arguments(call, request, ret, reterr);
 }

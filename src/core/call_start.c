@@ -11,6 +11,7 @@
 #include <sys/timerfd.h>
 #include <time.h>
 #include "base/clock.h"
+#include "core/engine_tools.h"
 
 static int check_request(const struct tc_request *request, struct tc_error *reterr)
 {
@@ -63,7 +64,7 @@ static int make_result(struct tc_call *call, const struct tc_request *request,
 /* From now on. A caller who waits in tc_call is woken by epoll_wait; others need a descriptor. */
 static int arm_timer(struct tc_call *call, struct tc_error *reterr)
 {
-    uint64_t ms = call->plan->narrowed.settings.timeout;
+    uint64_t ms = tci_call_time(call);
     struct itimerspec when = { .it_value = { .tv_sec = (time_t)(ms / 1000),
                                              .tv_nsec = (long)(ms % 1000) * 1000000 } };
     call->started = tci_clock_us();
@@ -115,6 +116,9 @@ static int start_run(struct tc_call *call, const struct tc_request *request,
                         .on_network = request->on_network ? pass_on_network : NULL,
                         .network_data = call };
 
+    if (!request->argv &&
+        tci_engine_start_with(call->engine, call, &call->plan->spec, &io, reterr) < 0)
+        return -1;
     call->on_network = request->on_network;
     call->network_context = request->network_context;
     call->fd = epoll_create1(EPOLL_CLOEXEC);
@@ -123,6 +127,9 @@ static int start_run(struct tc_call *call, const struct tc_request *request,
     if (tci_streams_open(&call->streams, call->fd, request, input, length, call->engine->null >= 0,
                          settings->output, call->result, reterr) < 0)
         return -1;
+    if (call->recorded)
+        call->streams.keep =
+            true; /* also what the caller lets pass: the journal has it, or its hash */
     io.in = terminal                     ? request->terminal
             : call->streams.cage[0] >= 0 ? call->streams.cage[0]
                                          : call->engine->null;
@@ -143,27 +150,27 @@ static int start_run(struct tc_call *call, const struct tc_request *request,
 /* From the request to a running cage. 1: refused, the result says why. */
 static int prepare(struct tc_call *call, const struct tc_request *request, struct tc_error *reterr)
 {
-    const struct tci_tool *tool = NULL;
-    const struct tci_grant *grant = NULL;
     struct tci_command command = { .argv = NULL };
     struct tci_limits limits;
     int r;
 
-    if ((r = tci_call_decide(call->engine, request, call->result, &tool, &grant, reterr)) != 0)
+    if ((r = tci_call_read_arguments(call, request, reterr)) != 0 ||
+        (r = tci_call_replay(call, request, reterr)) != 0 ||
+        (r = tci_call_decide(call, request, reterr)) != 0)
         return r;
-    call->tool = tool;
-    call->grant = grant;
-    call->result->public.backend = tci_backend_kind_name(tool->settings.backend);
-    if ((r = tci_call_limits(tool, grant, request, &limits, call->result, reterr)) != 0 ||
-        (r = tci_call_command(tool, request, call->result, &command, reterr)) != 0)
+    call->result->public.backend = tci_backend_kind_name(call->tool->settings.backend);
+    if ((r = tci_call_limits(call, request, &limits, reterr)) != 0 ||
+        (r = tci_call_check_arguments(call, request, reterr)) != 0 ||
+        (r = tci_call_command(call, request, &command, reterr)) != 0)
         return r;
     call->program = tci_arena_strdup(call->result->arena, command.argv[0]);
     if (!call->program)
         return tci_error_no_memory(reterr);
     if (request->out_directory && tci_call_open_out(request->out_directory, &call->out, reterr) < 0)
         return -1;
-    if (tci_engine_plan(call->engine, tool, grant, &limits, &call->plan, reterr) < 0)
-        return -1;
+    if ((r = tci_call_plan(call, &limits, reterr)) != 0 ||
+        (r = tci_call_approve(call, request, &command, reterr)) != 0)
+        return r;
     return start_run(call, request, &command, reterr);
 }
 
@@ -179,11 +186,13 @@ static int judge(struct tc_call *call, int r, const struct tc_error *error, stru
         tci_call_refuse(call->result, error);
         call->refused = error->code;
     }
-    if (r != 0) {
-        tci_call_leave(call);
-        call->over = true;
+    if (r == 0) {
+        tci_engine_enter(call);
+        return 0;
     }
-    return 0;
+    tci_call_leave(call);
+    call->over = true;
+    return tci_call_record(call, reterr);
 }
 
 struct tc_call *tci_call_begin(struct tc_engine *engine, const struct tc_request *request,

@@ -28,10 +28,14 @@ static void fix_for_limit(const struct tc_call *call, enum tci_key key, const ch
 {
     const struct tci_plan_entry *plan = call->plan;
     uint64_t limit = tci_limits_get(&plan->limits, key);
-    uint64_t allowed = tci_effective_limit(plan->tool, call->grant, key);
+    uint64_t allowed = tci_narrowed_limit(plan->tool, &call->grants, key);
     const char *name = tci_key_name(key), *where = plan->tool->name;
     char text[TCI_LIMIT_TEXT_MAX];
 
+    if (limit < allowed && call->depth) {
+        (void)snprintf(buffer, size, "give the call around it a higher %s, or %s", name, otherwise);
+        return;
+    }
     if (limit < allowed) {
         (void)snprintf(buffer, size, "ask for a higher %s (the policy allows %s), or %s", name,
                        tci_limit_text(key, allowed, text), otherwise);
@@ -40,7 +44,10 @@ static void fix_for_limit(const struct tc_call *call, enum tci_key key, const ch
     (void)tci_limit_toml(key, limit > UINT64_MAX / 4 ? TCI_UNLIMITED : 2 * limit, text);
     if (*where)
         (void)snprintf(buffer, size, "set %s = %s for tool \"%s\"%s, or %s", name, text, where,
-                       call->grant ? " and its grant" : "", otherwise);
+                       call->grants.count > 1 ? " and its grants"
+                       : call->grants.count   ? " and its grant"
+                                              : "",
+                       otherwise);
     else
         (void)snprintf(buffer, size, "set %s = %s in [defaults] of a policy, or %s", name, text,
                        otherwise);

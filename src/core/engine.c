@@ -12,16 +12,18 @@
 #include "base/clock.h"
 #include "base/fd.h"
 #include "core/builtin.h"
+#include "core/engine_tools.h"
 #include "core/streams.h"
 
 /* ---- plans -------------------------------------------------------------------------------- */
 
-static void free_entry(struct tci_plan_entry *entry)
+static void free_entry(struct tc_engine *engine, struct tci_plan_entry *entry)
 {
     if (!entry)
         return;
     if (entry->plan)
         entry->backend->plan_free(entry->plan);
+    tci_engine_release(engine, entry->within);
     tci_arena_free(entry->arena);
     free(entry);
 }
@@ -34,20 +36,42 @@ static int no_backend(const struct tci_settings *settings, struct tc_error *rete
     return -1;
 }
 
+/* One grant after the other, and then the call around it: each can only take away from what the one
+ * before has left. */
+static int narrow(struct tci_plan_entry *entry, struct tc_error *reterr)
+{
+    struct tci_tool before = *entry->tool;
+    if (tci_narrow_tool(entry->arena, &before, NULL, &entry->limits, &entry->narrowed, reterr) < 0)
+        return -1;
+    for (size_t i = 0; i < entry->grants.count; i++) {
+        before = entry->narrowed;
+        if (tci_narrow_tool(entry->arena, &before, entry->grants.items[i], &entry->limits,
+                            &entry->narrowed, reterr) < 0)
+            return -1;
+    }
+    before = entry->narrowed;
+    return entry->within
+               ? tci_narrow_nested(entry->arena, &before, &entry->within->narrowed.settings,
+                                   &entry->narrowed, reterr)
+               : 0;
+}
+
 static int compile(struct tc_engine *engine, struct tci_plan_entry *entry, struct tc_error *reterr)
 {
+    int r;
     entry->arena = tci_arena_new();
     if (!entry->arena)
         return tci_error_no_memory(reterr);
-    if (tci_narrow_tool(entry->arena, entry->tool, entry->grant, &entry->limits, &entry->narrowed,
-                        reterr) < 0)
-        return -1;
+    r = narrow(entry, reterr);
+    if (r != 0)
+        return r;
     entry->spec = (struct tc_spec){
         .tool = *entry->tool->name ? entry->tool->name : "[defaults]",
         .settings = &entry->narrowed.settings,
         .clauses = tci_tool_clauses(&entry->narrowed),
         .policy = engine->policy,
     };
+    tci_engine_brings(engine, entry->tool, &entry->spec);
     entry->backend = engine->find_backend(entry->narrowed.settings.backend);
     if (!entry->backend || entry->backend->abi != TC_BACKEND_ABI)
         return no_backend(&entry->narrowed.settings, reterr);
@@ -55,20 +79,21 @@ static int compile(struct tc_engine *engine, struct tci_plan_entry *entry, struc
 }
 
 static bool is_for(const struct tci_plan_entry *entry, const struct tci_tool *tool,
-                   const struct tci_grant *grant, const struct tci_limits *limits)
+                   const struct tci_grants *grants, const struct tci_limits *limits)
 {
-    return entry->tool == tool && entry->grant == grant &&
+    return entry->tool == tool && entry->grants.count == grants->count &&
+           memcmp(entry->grants.items, grants->items, grants->count * sizeof *grants->items) == 0 &&
            memcmp(&entry->limits, limits, sizeof *limits) == 0;
 }
 
 /* With the lock held. */
 static struct tci_plan_entry *find_entry(struct tc_engine *engine, const struct tci_tool *tool,
-                                         const struct tci_grant *grant,
+                                         const struct tci_grants *grants,
                                          const struct tci_limits *limits)
 {
     for (size_t i = 0; i < engine->plan_count; i++) {
         struct tci_plan_entry *entry = engine->plans[i];
-        if (is_for(entry, tool, grant, limits)) {
+        if (is_for(entry, tool, grants, limits)) {
             entry->users++;
             entry->last_used = ++engine->clock;
             return entry;
@@ -102,7 +127,7 @@ static struct tci_plan_entry *keep_entry(struct tc_engine *engine, struct tci_pl
 
     entry->users = 1;
     (void)pthread_mutex_lock(&engine->lock);
-    found = find_entry(engine, entry->tool, entry->grant, &entry->limits);
+    found = find_entry(engine, entry->tool, &entry->grants, &entry->limits);
     if (found) {
         superfluous = entry;
     } else {
@@ -115,7 +140,7 @@ static struct tci_plan_entry *keep_entry(struct tc_engine *engine, struct tci_pl
         }
     }
     (void)pthread_mutex_unlock(&engine->lock);
-    free_entry(superfluous);
+    free_entry(engine, superfluous);
     return found;
 }
 
@@ -133,33 +158,69 @@ static void retire(struct tc_engine *engine, struct tci_plan_entry *entry)
     tci_engine_release(engine, entry);
 }
 
-int tci_engine_plan(struct tc_engine *engine, const struct tci_tool *tool,
-                    const struct tci_grant *grant, const struct tci_limits *limits,
-                    struct tci_plan_entry **ret, struct tc_error *reterr)
+/* One that was compiled before, and is still right. */
+static struct tci_plan_entry *find_fresh(struct tc_engine *engine, const struct tci_tool *tool,
+                                         const struct tci_grants *grants,
+                                         const struct tci_limits *limits)
 {
-    struct tci_plan_entry *entry;
-
-    if (!tci_grant_narrows(grant))
-        grant = NULL; /* its limits are in `limits`: agents share plans */
+    struct tci_plan_entry *found;
     (void)pthread_mutex_lock(&engine->lock);
-    *ret = find_entry(engine, tool, grant, limits);
+    found = find_entry(engine, tool, grants, limits);
     (void)pthread_mutex_unlock(&engine->lock);
-    if (*ret && (!(*ret)->backend->is_stale || !(*ret)->backend->is_stale((*ret)->plan)))
+    if (found && found->backend->is_stale && found->backend->is_stale(found->plan)) {
+        retire(engine, found); /* a granted path is another one than it was */
+        return NULL;
+    }
+    return found;
+}
+
+/* Those that change more than limits. The others' are in `limits`, so that plans are shared. */
+static struct tci_grants narrowing_of(const struct tci_grants *grants)
+{
+    struct tci_grants narrowing = { .count = 0 };
+    for (size_t i = 0; i < grants->count; i++)
+        if (tci_grant_narrows(grants->items[i]))
+            narrowing.items[narrowing.count++] = grants->items[i];
+    return narrowing;
+}
+
+int tci_engine_plan(struct tc_engine *engine, const struct tci_tool *tool,
+                    const struct tci_grants *grants, const struct tci_limits *limits,
+                    struct tci_plan_entry *within, struct tci_plan_entry **ret,
+                    struct tc_error *reterr)
+{
+    struct tci_grants narrowing = narrowing_of(grants);
+    struct tci_plan_entry *entry;
+    int r;
+
+    if (!within && (*ret = find_fresh(engine, tool, &narrowing, limits)) != NULL)
         return 0;
-    if (*ret)
-        retire(engine, *ret); /* a granted path is another one than it was */
     entry = calloc(1, sizeof *entry);
     if (!entry)
         return tci_error_no_memory(reterr);
     entry->tool = tool;
-    entry->grant = grant;
+    entry->grants = narrowing;
     entry->limits = *limits;
-    if (compile(engine, entry, reterr) < 0) {
-        free_entry(entry);
-        return -1;
+    entry->within = tci_engine_hold(engine, within); /* it shares lists with that one */
+    r = compile(engine, entry, reterr);
+    if (r != 0) {
+        free_entry(engine, entry);
+        return r;
     }
-    *ret = keep_entry(engine, entry);
+    /* Nobody else finds a nested one: another call has another time left, and other walls. */
+    entry->users = 1;
+    *ret = within ? entry : keep_entry(engine, entry);
     return 0;
+}
+
+struct tci_plan_entry *tci_engine_hold(struct tc_engine *engine, struct tci_plan_entry *entry)
+{
+    if (!entry)
+        return NULL;
+    (void)pthread_mutex_lock(&engine->lock);
+    entry->users++;
+    (void)pthread_mutex_unlock(&engine->lock);
+    return entry;
 }
 
 void tci_engine_release(struct tc_engine *engine, struct tci_plan_entry *entry)
@@ -171,46 +232,7 @@ void tci_engine_release(struct tc_engine *engine, struct tci_plan_entry *entry)
     last = --entry->users == 0 && !entry->cached;
     (void)pthread_mutex_unlock(&engine->lock);
     if (last)
-        free_entry(entry);
-}
-
-/* ---- grants ------------------------------------------------------------------------------- */
-
-/* With the lock held: the counter of a grant; NULL without memory. */
-static uint64_t *calls_of(struct tc_engine *engine, const struct tci_grant *grant)
-{
-    struct tci_grant_use *uses;
-    for (size_t i = 0; i < engine->use_count; i++)
-        if (engine->uses[i].grant == grant)
-            return &engine->uses[i].calls;
-    uses = reallocarray(engine->uses, engine->use_count + 1, sizeof *uses);
-    if (!uses)
-        return NULL;
-    engine->uses = uses;
-    uses[engine->use_count] = (struct tci_grant_use){ .grant = grant };
-    return &uses[engine->use_count++].calls;
-}
-
-int tci_engine_decide(struct tc_engine *engine, const char *agent, const char *tool,
-                      struct tc_decision *ret, struct tc_error *reterr)
-{
-    const struct tci_agent *a = agent ? tci_policy_agent(engine->policy, agent) : NULL;
-    const struct tci_grant *grant = a && tool ? tci_agent_grant(a, tool) : NULL;
-    int64_t now = (int64_t)(tci_clock_realtime_ms() / 1000);
-    uint64_t *calls;
-
-    if (!grant || !grant->has_max_calls) {
-        tc_decide_call(engine->policy, agent, tool, now, 0, ret);
-        return 0;
-    }
-    (void)pthread_mutex_lock(&engine->lock);
-    calls = calls_of(engine, grant);
-    if (calls) {
-        tc_decide_call(engine->policy, agent, tool, now, *calls, ret);
-        *calls += ret->allowed ? 1 : 0;
-    }
-    (void)pthread_mutex_unlock(&engine->lock);
-    return calls ? 0 : tci_error_no_memory(reterr);
+        free_entry(engine, entry);
 }
 
 /* ---- engines ------------------------------------------------------------------------------ */
@@ -239,11 +261,18 @@ int tci_engine_open_with(const struct tc_engine_options *options, tci_backend_fi
     if (!engine)
         return tci_error_no_memory(reterr);
     engine->find_backend = find_backend;
-    if (take_policy(engine, options ? options : &nothing, reterr) < 0) {
-        free(engine);
+    options = options ? options : &nothing;
+    (void)pthread_mutex_init(&engine->lock, NULL); /* cannot fail without attributes */
+    engine->null = -1;
+    engine->mode = options->mode;
+    engine->flags = options->flags;
+    engine->on_approval = options->on_approval;
+    engine->approval_context = options->approval_context;
+    if (take_policy(engine, options, reterr) < 0 ||
+        tci_engine_open_journal(engine, options, reterr) < 0) {
+        tc_engine_close(engine);
         return -1;
     }
-    (void)pthread_mutex_init(&engine->lock, NULL); /* cannot fail without attributes */
     /* One for all cages: unlike a pipe, it carries nothing from one to the other. */
     engine->null = open("/dev/null", O_RDONLY | O_CLOEXEC);
     if (engine->null >= 0)
@@ -263,7 +292,11 @@ void tc_engine_close(struct tc_engine *engine)
     if (!engine)
         return;
     for (size_t i = 0; i < engine->plan_count; i++)
-        free_entry(engine->plans[i]);
+        free_entry(engine, engine->plans[i]);
+    tci_engine_schemas_free(engine);
+    tci_engine_grants_free(engine);
+    tci_engine_tools_free(engine);
+    tci_engine_close_journal(engine);
     free(engine->uses);
     tci_close(engine->null);
     tc_policy_free(engine->own_policy);

@@ -47,18 +47,37 @@ static size_t row_of(enum tci_key key)
     return row;
 }
 
-int tci_narrow_limits(const struct tci_tool *tool, const struct tci_grant *grant,
-                      const struct tc_limits *request, struct tci_limits *ret)
+uint64_t tci_narrowed_limit(const struct tci_tool *tool, const struct tci_grants *grants,
+                            enum tci_key key)
+{
+    uint64_t limit = tci_effective_limit(tool, NULL, key);
+    for (size_t i = 0; i < grants->count; i++) {
+        uint64_t narrower = tci_effective_limit(tool, grants->items[i], key);
+        limit = narrower < limit ? narrower : limit;
+    }
+    return limit;
+}
+
+int tci_narrow_limits(const struct tci_tool *tool, const struct tci_grants *grants,
+                      const struct tci_limits *most, const struct tc_limits *request,
+                      struct tci_limits *ret)
 {
     int wider = -1;
     for (size_t i = 0; i < TCI_LIMIT_COUNT; i++) {
-        uint64_t allowed = tci_effective_limit(tool, grant, limits_table[i].key);
+        uint64_t allowed = tci_narrowed_limit(tool, grants, limits_table[i].key);
         uint64_t wanted = requested(request, i);
+        if (most && most->values[i] < allowed)
+            allowed = most->values[i];
         if (wanted > allowed && wider < 0)
             wider = (int)limits_table[i].key;
         ret->values[i] = wanted && wanted < allowed ? wanted : allowed;
     }
     return wider;
+}
+
+void tci_limits_set(struct tci_limits *limits, enum tci_key key, uint64_t value)
+{
+    limits->values[row_of(key)] = value;
 }
 
 uint64_t tci_limits_get(const struct tci_limits *limits, enum tci_key key)

@@ -85,6 +85,12 @@ static int only_public(const struct tci_network *rules, struct list *list, struc
     return 0;
 }
 
+/* Also what was cut out of "public" before: a second grant must not give back what the first took. */
+static bool is_only_public(const struct tci_network *network)
+{
+    return network->mode == TCI_NETWORK_PUBLIC || network->only_public;
+}
+
 static int make_rules(struct tci_arena *arena, const struct tci_network *tool,
                       const struct tci_network *grant, struct tci_network *ret,
                       struct tc_error *reterr)
@@ -111,8 +117,7 @@ static int make_rules(struct tci_arena *arena, const struct tci_network *tool,
                 .mode = TCI_NETWORK_RULES,
                 .rules = list.items,
                 .count = list.count,
-                .only_public = tool->mode == TCI_NETWORK_PUBLIC ||
-                               grant->mode == TCI_NETWORK_PUBLIC,
+                .only_public = is_only_public(tool) || is_only_public(grant),
             };
     return 0;
 }

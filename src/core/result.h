@@ -56,5 +56,8 @@ const char *tci_signal_name(int signal, char buffer[TCI_SIGNAL_NAME_MAX]);
 
 /* result_json.c: the whole object, with its hash. free() it; NULL: no memory. */
 char *tci_result_write(const struct tc_result *result) tci_must_check;
+/* The same in canonical form (RFC 8785) and without `mode`, `hash` and `state_hash`: what `hash` is
+ * the SHA-256 of, and what the journal keeps. free() it; NULL: no memory. */
+char *tci_result_canonical(const struct tc_result *result) tci_must_check;
 
 #endif

@@ -44,16 +44,24 @@ static void write_flag(struct tci_result_writer *to, const char *key, const void
     tci_json_bool(&to->json, key, *(const int *)field != 0);
 }
 
-static void write_null(struct tci_result_writer *to, const char *key, const void *field)
+/* A JSON value in canonical form, which was read by us: for readers, what could deceive them becomes
+ * an escape. */
+static void write_value(struct tci_result_writer *to, const char *key, const void *field)
 {
-    (void)field;
-    tci_json_null(&to->json, key);
+    const char *value = *(const char *const *)field;
+    if (!value)
+        tci_json_null(&to->json, key);
+    else if (to->canonical)
+        tci_json_raw(&to->json, key, value);
+    else
+        tci_json_value(&to->json, key, value);
 }
 
 static void write_mode(struct tci_result_writer *to, const char *key, const void *field)
 {
-    (void)field;
-    tci_put_text(to, key, "live");
+    enum tc_mode mode = *(const enum tc_mode *)field;
+    if (!to->canonical)
+        tci_put_text(to, key, mode == TC_MODE_REPLAY ? "replay" : "live");
 }
 
 static void write_verdict(struct tci_result_writer *to, const char *key, const void *field)
@@ -258,7 +266,8 @@ struct member {
 #define FIELD(name) #name, offsetof(struct tc_result, name)
 #define WHOLE(name) #name, 0
 
-/* In the order in which a reader gets them; `hash` and `state_hash` follow. */
+/* In the order in which a reader gets them; `hash` and `state_hash` follow. `mode` is not in the
+ * canonical form: a replayed call has the hash of the call that it repeats. */
 static const struct member members[] = {
     { FIELD(call_id), write_id },
     { FIELD(sandbox_id), write_id },
@@ -266,7 +275,7 @@ static const struct member members[] = {
     { FIELD(tool), write_name },
     { FIELD(agent), write_name },
     { FIELD(session), write_name },
-    { WHOLE(mode), write_mode },
+    { FIELD(mode), write_mode },
     { FIELD(backend), write_name },
     { FIELD(layers), write_layers },
     { FIELD(verdict), write_verdict },
@@ -282,7 +291,7 @@ static const struct member members[] = {
     { WHOLE(stderr_encoding), write_stderr_encoding },
     { FIELD(stderr_bytes), write_count },
     { FIELD(stderr_truncated), write_flag },
-    { WHOLE(output), write_null },
+    { "output", offsetof(struct tc_result, output_json), write_value },
     { WHOLE(files), write_files },
     { WHOLE(denials), write_denials },
     { WHOLE(connections), write_connections },
@@ -297,20 +306,30 @@ static void write_members(struct tci_result_writer *to, const struct tc_result *
         list[i].write(to, list[i].key, (const char *)result + list[i].offset);
 }
 
-static int hash_result(const struct tc_result *result, char ret[TCI_SHA256_TEXT_MAX])
+char *tci_result_canonical(const struct tc_result *result)
 {
-    tc_cleanup(tci_buf_free) struct tci_buf out = TCI_BUF_INIT(SIZE_MAX / 4);
+    struct tci_buf out = TCI_BUF_INIT(SIZE_MAX / 4);
     struct tci_result_writer to = { .json = { .out = &out }, .canonical = true };
     struct member sorted[tci_array_size(members)];
+    char *text;
 
     memcpy(sorted, members, sizeof members);
     qsort(sorted, tci_array_size(sorted), sizeof sorted[0], tci_json_compare_keys);
     tci_json_object_begin(&to.json, NULL);
     write_members(&to, result, sorted);
     tci_json_object_end(&to.json);
-    if (tci_buf_check(&out, NULL) < 0)
+    text = tci_buf_take(&out, NULL);
+    tci_buf_free(&out);
+    return text;
+}
+
+static int hash_result(const struct tc_result *result, char ret[TCI_SHA256_TEXT_MAX])
+{
+    char *text = tci_result_canonical(result);
+    if (!text)
         return -1;
-    tci_sha256_text(out.data, out.length, ret);
+    tci_sha256_text(text, strlen(text), ret);
+    free(text);
     return 0;
 }
 
@@ -326,7 +345,7 @@ char *tci_result_write(const struct tc_result *result)
     tci_json_object_begin(&to.json, NULL);
     write_members(&to, result, members);
     tci_put_text(&to, "hash", hash);
-    tci_json_null(&to.json, "state_hash");
+    tci_put_name(&to, "state_hash", result->state_hash);
     tci_json_object_end(&to.json);
     text = tci_buf_take(&out, NULL);
     tci_buf_free(&out);

@@ -105,21 +105,25 @@ static int spawn(const struct tc_io *io, struct tc_run *run)
     posix_spawnattr_t attributes;
     sigset_t none, all;
     const char *program = run->leaks ? io->argv[0] + strlen("leak:") : io->argv[0];
-    int problem;
+    int problem = 0;
 
     (void)posix_spawn_file_actions_init(&actions);
     (void)posix_spawnattr_init(&attributes);
-    (void)posix_spawn_file_actions_adddup2(&actions, io->in, 0);
-    (void)posix_spawn_file_actions_adddup2(&actions, io->out, 1);
-    (void)posix_spawn_file_actions_adddup2(&actions, io->err, 2);
+    for (int fd = 0; fd <= 2 && !problem; fd++)
+        problem = posix_spawn_file_actions_adddup2(&actions,
+                                                   fd == 0   ? io->in
+                                                   : fd == 1 ? io->out
+                                                             : io->err,
+                                                   fd);
     (void)sigemptyset(&none);
     (void)sigfillset(&all);
     (void)posix_spawnattr_setsigmask(&attributes, &none);
     (void)posix_spawnattr_setsigdefault(&attributes, &all);
     (void)posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETPGROUP | POSIX_SPAWN_SETSIGMASK |
                                                     POSIX_SPAWN_SETSIGDEF);
-    problem = posix_spawnp(&run->pid, program, &actions, &attributes, (char **)(uintptr_t)io->argv,
-                           environ);
+    if (!problem)
+        problem = posix_spawnp(&run->pid, program, &actions, &attributes,
+                               (char **)(uintptr_t)io->argv, environ);
     (void)posix_spawn_file_actions_destroy(&actions);
     (void)posix_spawnattr_destroy(&attributes);
     return problem;

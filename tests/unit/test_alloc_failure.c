@@ -14,11 +14,13 @@
 #include "support.h"
 
 #include <jansson.h>
+#include <sys/stat.h>
 #include <unistd.h>
 #include "json/canonical.h"
 #include "policy/dump.h"
 #include "policy/explain.h"
 #include "policy/lint.h"
+#include "policy/parse.h"
 #include "policy/report.h"
 
 /* ---- scenarios -------------------------------------------------------------------------------- */
@@ -40,7 +42,9 @@ static const char rich_toml[] =
     "command = [\"bash\", \"-c\", \"{script}\", \"{more...}\"]\n"
     "parameters = { type = \"object\", properties = { script = { type = \"string\" },\n"
     "               a_parameter_with_a_long_name = { enum = [1, 2.5, \"three\", true] } } }\n"
-    "returns = '{\"type\": [\"object\", null], \"a\": {\"b\": [1e300]}}'\n"
+    "returns = '{\"type\": [\"object\", \"null\"], \"default\": null, \"a\": {\"b\": [1e300]}}'\n"
+    "redact = [\"/token\", \"/script\"]\n"
+    "approval = \"ask\"\n"
     "outputs = { globs = [\"/data/*.png\"], max_file = \"1MB\" }\n"
     "syscalls = { profile = \"strict\", allow = [\"openat\"], deny = [\"ptrace\"] }\n"
     "container = { user = \"root\", cap_add = [\"cap_net_raw\"], mounts = [\"/h:/m:rw\"] }\n"
@@ -56,6 +60,13 @@ static const char rich_toml[] =
     "network = \"host\"\n"
     "rootfs = \"root\"\n"
     "[tool.nobody]\n"
+    "[tool.shell]\n"
+    "builtin = \"bash\"\n"
+    "[tool.fetch]\n"
+    "builtin = \"http_fetch\"\n"
+    "[agent.child]\n"
+    "parent = \"a\"\n"
+    "grants = [\"nobody\", { tool = \"web_fetch\", approval = \"never\" }]\n"
     "[agent.a]\n"
     "description = \"somebody\"\n"
     "grants = [\"web_fetch\", \"missing_tool\", { tool = \"git\", network = [\"x.example:1\"],\n"
@@ -171,7 +182,7 @@ static int yaml_scenario(struct tc_error *error)
     return load_and_tell(rich_yaml, TCI_FORMAT_YAML, error);
 }
 
-static char policy_path[100], schema_path[100];
+static char policy_path[100], schema_path[100], tools_path[100], tool_path[120];
 
 /* The public functions, on files. */
 static int public_scenario(struct tc_error *error)
@@ -184,6 +195,37 @@ static int public_scenario(struct tc_error *error)
     if (tc_policy_lint(policy, &text, error) < 0)
         return -1;
     free(text);
+    return 0;
+}
+
+/* Single tools and grants, and a grant written out. */
+static int parts_scenario(struct tc_error *error)
+{
+    static const char tool_text[] = "builtin = \"python\"\nfilesystem = { readable = [\"x\"] }\n";
+    static const char *const grant_texts[] = {
+        "{ tool = \"t\", max_calls = 3, filesystem = { readable = [\"/srv\"] } }",
+        "{\"tool\":\"t\",\"expires\":\"2027-01-01\",\"network\":[\"a.example:443\"],\"cpu\":0.5}",
+    };
+    tc_cleanup(tci_policy_freep) struct tc_policy *policy = NULL;
+    tc_cleanup(tci_arena_freep) struct tci_arena *arena = tci_arena_new();
+    struct tci_grant *grant = NULL;
+    struct tci_tool *tool = NULL;
+
+    if (!arena)
+        return tci_error_no_memory(error);
+    if (tc_policy_load(policy_path, &policy, error) < 0 ||
+        tci_tool_parse(policy, arena, "new", tool_text, strlen(tool_text), "text", &tool, error) <
+            0)
+        return -1;
+    for (size_t i = 0; i < tci_array_size(grant_texts); i++) {
+        tc_cleanup(tci_buf_free) struct tci_buf out = TCI_BUF_INIT(1 << 20);
+        if (tci_grant_parse(policy, arena, grant_texts[i], strlen(grant_texts[i]), &grant, error) <
+            0)
+            return -1;
+        tci_grant_write(grant, &out);
+        if (tci_buf_check(&out, error) < 0)
+            return -1;
+    }
     return 0;
 }
 
@@ -294,6 +336,12 @@ static void test_public_functions_without_memory(void **state)
     check_scenario(public_scenario, false);
 }
 
+static void test_single_tools_and_grants_without_memory(void **state)
+{
+    (void)state;
+    check_scenario(parts_scenario, false);
+}
+
 static void test_canonical_json_without_memory(void **state)
 {
     (void)state;
@@ -325,8 +373,14 @@ static int make_files(void **state)
         return -1;
     (void)snprintf(policy_path, sizeof policy_path, "%s/policy.toml", directory);
     (void)snprintf(schema_path, sizeof schema_path, "%s/schema.json", directory);
-    write_file(policy_path, "version = 1\n[tool.t]\nparameters = \"schema.json\"\n"
-                            "network = [\"a.example:443\"]\ncommand = [\"ls\", \"{x}\"]\n");
+    (void)snprintf(tools_path, sizeof tools_path, "%s/tools.d", directory);
+    (void)snprintf(tool_path, sizeof tool_path, "%s/other.toml", tools_path);
+    if (mkdir(tools_path, 0700) < 0)
+        return -1;
+    write_file(tool_path, "description = \"in a file\"\nbuiltin = \"read_file\"\n");
+    write_file(policy_path,
+               "version = 1\ntools = \"tools.d\"\n[tool.t]\nparameters = \"schema.json\"\n"
+               "network = [\"a.example:443\"]\ncommand = [\"ls\", \"{x}\"]\n");
     write_file(schema_path, "{ \"properties\": { \"x\": { \"type\": \"string\" } } }");
     return 0;
 }
@@ -334,7 +388,8 @@ static int make_files(void **state)
 static int remove_files(void **state)
 {
     (void)state;
-    return unlink(policy_path) | unlink(schema_path) | rmdir(directory);
+    return unlink(tool_path) | rmdir(tools_path) | unlink(policy_path) | unlink(schema_path) |
+           rmdir(directory);
 }
 
 int main(void)
@@ -344,6 +399,7 @@ int main(void)
         cmocka_unit_test(test_toml_policy_without_memory),
         cmocka_unit_test(test_yaml_policy_without_memory),
         cmocka_unit_test(test_public_functions_without_memory),
+        cmocka_unit_test(test_single_tools_and_grants_without_memory),
         cmocka_unit_test(test_canonical_json_without_memory),
         cmocka_unit_test(test_broken_policy_without_memory),
     };

@@ -18,6 +18,9 @@ static const char policy_text[] =
     "filesystem = { writable = [\"/w\"] }\nnetwork = [\"a.example:1\"]\n"
     "commands = [\"git\"]\noutputs = [\"/nowhere/at/all/*.png\"]\n"
     "[tool.real]\n"
+    "[tool.contract]\ncommand = [\"printf\", '{{\"n\":[1,\"x\"]}}', \"{word}\"]\n"
+    "parameters = { required = [\"word\"], properties = { word = { maxLength = 3 } } }\n"
+    "returns = { type = \"object\", properties = { n = { type = \"array\" } } }\n"
     "[agent.a]\ngrants = [{ tool = \"t\", network = false, max_calls = 1000000, filesystem = { "
     "readable = [\"/w\"], hidden = [\"/w/x\"] } }]\n";
 
@@ -51,6 +54,31 @@ static int by_arguments(struct tc_error *error)
                                   .session = "s",
                                   .arguments_json = "{\"code\":0,\"more\":[\"x\",1,true]}" };
     return make_call(&request, TC_VERDICT_OK, error);
+}
+
+static int by_contract(struct tc_error *error)
+{
+    struct tc_request request = { .tool = "contract", .arguments_json = "{\"word\":\"x\"}" };
+    return make_call(&request, TC_VERDICT_OK, error);
+}
+
+static int against_contract(struct tc_error *error)
+{
+    struct tc_request request = { .tool = "contract", .arguments_json = "{\"word\":\"long\"}" };
+    return make_call(&request, TC_VERDICT_INVALID_INPUT, error);
+}
+
+static int definitions(struct tc_error *error)
+{
+    struct tc_engine *engine = NULL;
+    char *text = NULL;
+    int r = tci_engine_open_with(&(struct tc_engine_options){ .policy = policy }, double_for,
+                                 &engine, error);
+    if (r == 0)
+        r = tc_engine_tools(engine, NULL, "mcp", &text, error);
+    free(text);
+    tc_engine_close(engine);
+    return r;
 }
 
 static int denied(struct tc_error *error)
@@ -145,6 +173,14 @@ static void test_call_by_arguments_without_memory(void **state)
     check(by_arguments);
 }
 
+static void test_contract_without_memory(void **state)
+{
+    (void)state;
+    check(by_contract);
+    check(against_contract);
+    check(definitions);
+}
+
 static void test_refusals_without_memory(void **state)
 {
     (void)state;
@@ -189,6 +225,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_call_by_arguments_without_memory),
+        cmocka_unit_test(test_contract_without_memory),
         cmocka_unit_test(test_refusals_without_memory),
         cmocka_unit_test(test_input_without_memory),
         cmocka_unit_test(test_connections_without_memory),

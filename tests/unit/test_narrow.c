@@ -5,6 +5,7 @@
  */
 #include "call_support.h"
 
+#include "policy/cage_paths.h"
 #include "policy/limits.h"
 
 static struct tci_arena *arena;
@@ -37,8 +38,9 @@ static int narrow(const struct tc_policy *policy, struct tci_tool *ret, struct t
 {
     const struct tci_tool *tool = tci_policy_tool(policy, "t");
     const struct tci_grant *grant = tci_agent_grant(tci_policy_agent(policy, "a"), "t");
+    const struct tci_grants one = { .items = { grant }, .count = 1 };
     struct tci_limits limits;
-    assert_int_equal(tci_narrow_limits(tool, grant, &(struct tc_limits){ 0 }, &limits), -1);
+    assert_int_equal(tci_narrow_limits(tool, &one, NULL, &(struct tc_limits){ 0 }, &limits), -1);
     return tci_narrow_tool(arena, tool, grant, &limits, ret, error);
 }
 
@@ -318,6 +320,180 @@ static void test_rules_cut_out_of_public_say_so(void **state)
     }
 }
 
+/* ---- a call inside a call --------------------------------------------------------------------- */
+
+/* What is at a path of the cage: a path of the host, something of every cage, or "" for nothing. */
+static bool source_of(const struct tci_settings *s, const char *path, char ret[200])
+{
+    const struct tci_path_rule *rule = tci_path_rule_find(&s->filesystem, path);
+    const struct tci_cage_path *own = tci_cage_path_find(s, path);
+    ret[0] = '\0';
+    if (rule &&
+        (!own || rule->access == TCI_ACCESS_HIDDEN || strlen(own->path) <= strlen(rule->cage))) {
+        size_t host = rule->host ? strlen(rule->host) : 0, cage = strlen(rule->cage);
+        if (rule->access != TCI_ACCESS_HIDDEN)
+            (void)snprintf(ret, 200, "%.*s%s", host > 1 ? (int)host : 0, rule->host,
+                           path + (cage > 1 ? cage : 0));
+        return rule->access == TCI_ACCESS_WRITABLE;
+    }
+    if (own && own->access != TCI_ACCESS_HIDDEN)
+        (void)snprintf(ret, 200, "own %s %s", own->path, own->key);
+    return own && own->access == TCI_ACCESS_WRITABLE;
+}
+
+static struct tc_policy *make_pair(const char *inner, const char *outer)
+{
+    char text[2000];
+    (void)snprintf(text, sizeof text, "[tool.inner]\n%s\n[tool.outer]\n%s\n", inner, outer);
+    return load_text(text);
+}
+
+static int nest(const struct tc_policy *policy, struct tci_tool *ret, struct tc_error *error)
+{
+    return tci_narrow_nested(arena, tci_policy_tool(policy, "inner"),
+                             &tci_policy_tool(policy, "outer")->settings, ret, error);
+}
+
+static const char *const nested_systems[] = {
+    "filesystem = \"none\"",
+    "filesystem = { readable = [\"/a\"] }",
+    "filesystem = { writable = [\"/a\"] }",
+    "filesystem = { readable = [\"/d:/a\"] }",
+    "filesystem = { writable = [\"/a\"], readable = [\"/a/b\"] }",
+    "filesystem = { writable = [\"/a\"], hidden = [\"/a/b\"] }",
+    "filesystem = { readable = [\"/a\", \"/other:/a/b\"] }",
+    "filesystem = { readable = [\"/a/b\"] }",
+    "filesystem = { readable = [\"/\"] }",
+    "filesystem = { readable = [\"/\"], scratch = \"0B\" }",
+    "filesystem = { writable = [\"/\"], hidden = [\"/etc\"] }\nsystem = false",
+    "filesystem = { readable = [\"/w:/usr/share\"] }",
+    "filesystem = { readable = [\"/usr/share\"], hidden = [\"/usr/share/doc\"] }",
+    "filesystem = { writable = [\"/w:/tmp\"] }",
+    "filesystem = { writable = [\"/tmp/x\"], readable = [\"/w\"] }",
+    "filesystem = \"none\"\nsystem = false",
+};
+
+static void check_nested_paths(const char *inner, const char *outer, size_t *refused)
+{
+    struct tc_policy *policy = make_pair(inner, outer);
+    const struct tci_settings *own = &tci_policy_tool(policy, "inner")->settings;
+    const struct tci_settings *around = &tci_policy_tool(policy, "outer")->settings;
+    struct tci_tool narrowed;
+    struct tc_error error = { 0 };
+    int r = nest(policy, &narrowed, &error);
+
+    assert_true(r == 0 || (r == 1 && *error.remedy));
+    *refused += r == 1;
+    for (size_t i = 0; r == 0 && i < sizeof paths / sizeof *paths; i++) {
+        char has[200], tool_has[200], outer_has[200];
+        bool writes = source_of(&narrowed.settings, paths[i], has);
+        bool tool_writes = source_of(own, paths[i], tool_has);
+        bool outer_writes = source_of(around, paths[i], outer_has);
+        bool both = strcmp(tool_has, outer_has) == 0;
+        if (*has && (strcmp(has, tool_has) != 0 || !both))
+            fail_msg("%s in %s: %s shows \"%s\", not \"%s\" or \"%s\"", inner, outer, paths[i], has,
+                     tool_has, outer_has);
+        if (writes && *has && (!tool_writes || !outer_writes))
+            fail_msg("%s in %s: %s is writable", inner, outer, paths[i]);
+        /* What both have in the same way is not lost. */
+        if (both && *tool_has && !*has && inner == outer)
+            fail_msg("%s: %s is lost", inner, paths[i]);
+    }
+    tc_policy_free(policy);
+}
+
+static void test_nested_call_sees_no_file_that_the_other_does_not(void **state)
+{
+    size_t count = sizeof nested_systems / sizeof *nested_systems, refused = 0;
+    (void)state;
+    for (size_t i = 0; i < count; i++)
+        for (size_t j = 0; j < count; j++)
+            check_nested_paths(nested_systems[i], nested_systems[j], &refused);
+    assert_in_range(refused, 1, count * count / 2);
+}
+
+static void test_nested_tool_that_cannot_be_narrowed_is_refused(void **state)
+{
+    static const struct {
+        const char *inner, *outer, *key;
+    } cases[] = {
+        { "backend = \"process\"", "", "\"backend\"" },
+        { "rootfs = \"/x\"", "", "\"rootfs\"" },
+        { "backend = \"oci\"", "", "\"image\"" },
+        { "", "commands = [\"ls\"]", "\"commands\"" },
+        { "commands = [\"ls\", \"sh\"]", "commands = [\"ls\"]", "\"commands\"" },
+        { "commands = [\"ls\"]\ncommand = [\"sh\"]", "commands = [\"ls\"]", "\"commands\"" },
+        { "syscalls = { allow = [\"ptrace\"] }", "", "\"syscalls\"" },
+        { "filesystem = { readable = [\"/b:/workspace\"] }",
+          "filesystem = { readable = [\"/a:/workspace\"] }", "\"filesystem\"" },
+        { "filesystem = { writable = [\"/a/b\"] }", "filesystem = { writable = [\"/a\"] }",
+          "\"filesystem\"" },
+    };
+    (void)state;
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        struct tc_policy *policy = make_pair(cases[i].inner, cases[i].outer);
+        struct tci_tool narrowed;
+        struct tc_error error = { 0 };
+        int r = nest(policy, &narrowed, &error);
+        if (r != 1 || !strstr(error.message, cases[i].key))
+            fail_msg("%s in %s: %d %s", cases[i].inner, cases[i].outer, r, error.message);
+        assert_true(error.remedy[0]);
+        tc_policy_free(policy);
+    }
+}
+
+static void test_nested_tool_is_cut_down_to_what_the_other_has(void **state)
+{
+    struct tc_policy *policy = make_pair("network = [\"a.example:443\", \"b.example:443\"]\n"
+                                         "env_pass = [\"SECRET\", \"LC_ALL\"]\n"
+                                         "syscalls = { deny = [\"flock\"] }\ncommands = [\"ls\"]\n"
+                                         "command = [\"ls\"]\n",
+                                         "network = [\"b.example:443\"]\ninspect = \"strict\"\n"
+                                         "network_limits = { connections = 2 }\n"
+                                         "env_pass = [\"LC_ALL\"]\nsystem = false\n"
+                                         "syscalls = { profile = \"strict\", deny = [\"chmod\"] }\n"
+                                         "commands = [\"ls\", \"sh\"]\n");
+    struct tci_tool narrowed;
+    const struct tci_settings *s = &narrowed.settings;
+    struct tc_error error = { 0 };
+    char text[TCI_RULE_TEXT_MAX];
+    (void)state;
+
+    if (nest(policy, &narrowed, &error) != 0)
+        fail_msg("%s", error.message);
+    assert_int_equal(s->network.count, 1);
+    assert_string_equal(tci_netrule_format(&s->network.rules[0].rule, text), "b.example:443");
+    assert_true(s->inspect_strict);
+    assert_int_equal(s->network_limits.connections, 2);
+    assert_false(s->system);
+    assert_int_equal(s->env_pass.count, 1);
+    assert_string_equal(s->env_pass.items[0].text, "LC_ALL");
+    assert_int_equal(s->syscalls.profile, TCI_SYSCALLS_STRICT);
+    assert_int_equal(s->syscalls.deny.count, 2);
+    tc_policy_free(policy);
+
+    policy = make_pair("network = \"public\"", "network = \"none\"");
+    assert_int_equal(nest(policy, &narrowed, &error), 0);
+    assert_int_equal(s->network.mode, TCI_NETWORK_NONE);
+    tc_policy_free(policy);
+}
+
+/* A second grant must not give this machine's own address back, which the first took away. */
+static void test_rules_cut_out_of_public_stay_so_under_a_second_grant(void **state)
+{
+    struct tc_policy *policy = make_policy("network = \"public\"", "network = [\"8.8.8.8:53\"]");
+    const struct tci_grant *grant = tci_agent_grant(tci_policy_agent(policy, "a"), "t");
+    struct tci_tool once, twice;
+    struct tci_limits limits = { .values = { 0 } };
+    (void)state;
+
+    assert_int_equal(narrow(policy, &once, NULL), 0);
+    assert_int_equal(tci_narrow_tool(arena, &once, grant, &limits, &twice, NULL), 0);
+    assert_int_equal(twice.settings.network.mode, TCI_NETWORK_RULES);
+    assert_true(twice.settings.network.only_public);
+    tc_policy_free(policy);
+}
+
 /* ---- the whole way ---------------------------------------------------------------------------- */
 
 static void test_agents_share_plans_unless_their_grants_differ(void **state)
@@ -374,6 +550,10 @@ int main(void)
         cmocka_unit_test(test_grant_without_network_takes_it_away),
         cmocka_unit_test(test_grant_narrows_what_connections_may_use),
         cmocka_unit_test(test_rules_cut_out_of_public_say_so),
+        cmocka_unit_test(test_nested_call_sees_no_file_that_the_other_does_not),
+        cmocka_unit_test(test_nested_tool_that_cannot_be_narrowed_is_refused),
+        cmocka_unit_test(test_nested_tool_is_cut_down_to_what_the_other_has),
+        cmocka_unit_test(test_rules_cut_out_of_public_stay_so_under_a_second_grant),
         cmocka_unit_test(test_agents_share_plans_unless_their_grants_differ),
     };
     return cmocka_run_group_tests(tests, make_arena, free_arena);

@@ -1,0 +1,283 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Owns: which grants allow a call, and that each use of them is counted once.
+ *
+ * Every agent that the call is made for needs a grant that allows it now: the policy's, or the first of
+ * those made at run time. They are counted together or not at all. Between looking and counting another
+ * process may take the last call: then everything is looked at again.
+ */
+#include "core/call.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include "base/clock.h"
+#include "core/engine_runtime.h"
+#include "core/grants_list.h"
+#include "journal/count_all.h"
+#include "policy/decide_grant.h"
+#include "policy/decide_internal.h"
+
+enum { tries_max = 64 };
+
+struct choice {
+    struct tci_grants grants;
+    const char *keys[TCI_GRANTS_MAX]; /* that it is counted under; NULL: it is not counted */
+};
+
+size_t tci_engine_chain(const struct tc_engine *engine, const char *agent,
+                        const char *ret[TCI_GRANTS_MAX])
+{
+    const struct tci_agent *a = tci_policy_agent(engine->policy, agent);
+    size_t count = 0;
+    ret[count++] = agent;
+    for (a = a ? a->parent : NULL; a && count < TCI_GRANTS_MAX; a = a->parent)
+        ret[count++] = a->name;
+    return a ? TCI_GRANTS_MAX + 1 : count; /* whoever is left out would not be asked */
+}
+
+/* ---- counters ----------------------------------------------------------------------------- */
+
+/* With the lock held: the counter of a grant; NULL without memory. */
+static uint64_t *calls_of(struct tc_engine *engine, const struct tci_grant *grant)
+{
+    struct tci_grant_use *uses;
+    for (size_t i = 0; i < engine->use_count; i++)
+        if (engine->uses[i].grant == grant)
+            return &engine->uses[i].calls;
+    uses = reallocarray(engine->uses, engine->use_count + 1, sizeof *uses);
+    if (!uses)
+        return NULL;
+    engine->uses = uses;
+    uses[engine->use_count] = (struct tci_grant_use){ .grant = grant };
+    return &uses[engine->use_count++].calls;
+}
+
+/* The name of a policy's grant in the journal. By the file's place, and not by the name that somebody
+ * gave it: "./a.toml" must not count anew what "a.toml" has used up. */
+static const char *key_of(const struct tc_engine *engine, struct tci_arena *arena,
+                          const char *agent, const char *tool)
+{
+    const struct tc_policy *policy = engine->policy;
+    const char *file = policy->file ? policy->file : "-", *slash = strrchr(file, '/');
+    return tci_arena_printf(arena, "%s\x1f%s\x1f%s/%s", agent, tool,
+                            policy->directory ? policy->directory : "", slash ? slash + 1 : file);
+}
+
+static int calls_made(struct tc_engine *engine, const struct tci_grant *grant, const char *key,
+                      uint64_t *ret, struct tc_error *reterr)
+{
+    uint64_t *calls;
+    *ret = 0;
+    if (!grant->has_max_calls)
+        return 0;
+    if (engine->journal)
+        return tci_journal_counted(engine->journal, key, ret, reterr);
+    (void)pthread_mutex_lock(&engine->lock);
+    calls = calls_of(engine, grant);
+    *ret = calls ? *calls : 0;
+    (void)pthread_mutex_unlock(&engine->lock);
+    return calls ? 0 : tci_error_no_memory(reterr);
+}
+
+int tci_engine_calls(struct tc_engine *engine, const char *agent, const struct tci_grant *grant,
+                     uint64_t *ret, struct tc_error *reterr)
+{
+    tc_cleanup(tci_arena_freep) struct tci_arena *arena = tci_arena_new();
+    const char *key = arena ? key_of(engine, arena, agent, grant->tool) : NULL;
+    return key ? calls_made(engine, grant, key, ret, reterr) : tci_error_no_memory(reterr);
+}
+
+static uint64_t max_of(const struct tci_grant *grant)
+{
+    return grant->has_max_calls ? grant->max_calls : UINT64_MAX;
+}
+
+/* Without a journal, all under one lock. */
+static bool count_here(struct tc_engine *engine, const struct choice *choice)
+{
+    bool counted = true;
+    (void)pthread_mutex_lock(&engine->lock);
+    for (size_t i = 0; i < choice->grants.count; i++) {
+        const struct tci_grant *grant = choice->grants.items[i];
+        uint64_t *calls = grant->has_max_calls ? calls_of(engine, grant) : NULL;
+        if (grant->has_max_calls && (!calls || *calls >= grant->max_calls))
+            counted = false;
+    }
+    for (size_t i = 0; counted && i < choice->grants.count; i++)
+        if (choice->grants.items[i]->has_max_calls)
+            ++*calls_of(engine, choice->grants.items[i]);
+    (void)pthread_mutex_unlock(&engine->lock);
+    return counted;
+}
+
+static int count(struct tc_engine *engine, const struct choice *choice, bool *ret_counted,
+                 struct tc_error *reterr)
+{
+    const char *keys[TCI_GRANTS_MAX];
+    uint64_t max[TCI_GRANTS_MAX];
+    size_t n = 0;
+
+    *ret_counted = true;
+    if (!engine->journal) {
+        *ret_counted = count_here(engine, choice);
+        return 0;
+    }
+    for (size_t i = 0; i < choice->grants.count; i++)
+        if (choice->keys[i]) {
+            keys[n] = choice->keys[i];
+            max[n++] = max_of(choice->grants.items[i]);
+        }
+    return n ? tci_journal_count_all(engine->journal, keys, max, n, ret_counted, reterr) : 0;
+}
+
+/* ---- choosing ----------------------------------------------------------------------------- */
+
+struct candidate {
+    const struct tci_grant *grant;
+    const char *id, *key;
+};
+
+/* The agent's grants for the tool, one after the other: the policy's first. *cursor is 0 at first. */
+static int next_candidate(struct tc_engine *engine, struct tci_arena *arena, const char *agent,
+                          const char *tool, size_t *cursor, struct candidate *ret,
+                          struct tc_error *reterr)
+{
+    const struct tci_agent *a = tci_policy_agent(engine->policy, agent);
+    const struct tci_grant *grant = a ? tci_agent_grant(a, tool) : NULL;
+    const struct tci_run_grant *made;
+    size_t at = *cursor ? *cursor - 1 : 0;
+
+    *ret = (struct candidate){ .grant = NULL };
+    if (*cursor == 0) {
+        *cursor = 1;
+        if (grant) {
+            ret->grant = grant;
+            ret->key = grant->has_max_calls ? key_of(engine, arena, a->name, grant->tool) : NULL;
+            return grant->has_max_calls && !ret->key ? tci_error_no_memory(reterr) : 0;
+        }
+    }
+    made = tci_engine_next_grant(engine, agent, tool, &at);
+    *cursor = at + 1;
+    if (made)
+        *ret = (struct candidate){ made->grant, made->id, made->id };
+    return 0;
+}
+
+/* The first that allows a call of this agent. 0; 1: none does, and *d says why; 2: it has none. */
+static int choose_one(struct tc_engine *engine, struct tci_arena *arena, const char *agent,
+                      const char *tool, int64_t now, struct candidate *ret, struct tc_decision *d,
+                      struct tc_error *reterr)
+{
+    size_t cursor = 0;
+    int result = 2;
+    for (;;) {
+        uint64_t calls;
+        if (next_candidate(engine, arena, agent, tool, &cursor, ret, reterr) < 0)
+            return -1;
+        if (!ret->grant)
+            return result;
+        if (calls_made(engine, ret->grant, ret->key, &calls, reterr) < 0)
+            return -1;
+        memset(d, 0, sizeof *d);
+        tci_decide_grant(ret->grant, agent, now, calls, d);
+        if (d->allowed)
+            return 0;
+        result = 1;
+    }
+}
+
+/* One for every agent. 0; 1: refused, *d says why. An agent that holds none, or that works for one that
+ * holds none, learns nothing else: not that another's has expired, nor that there is such a tool. */
+static int choose(struct tc_engine *engine, struct tci_arena *arena, const char *const *agents,
+                  size_t agent_count, const char *tool, struct choice *ret, struct tc_decision *d,
+                  struct tc_error *reterr)
+{
+    int64_t now = (int64_t)(tci_clock_realtime_ms() / 1000);
+    struct tc_decision one;
+    bool refused = false;
+
+    ret->grants = (struct tci_grants){ .count = agent_count };
+    for (size_t i = 0; i < agent_count; i++) {
+        struct candidate found;
+        int r = choose_one(engine, arena, agents[i], tool, now, &found, &one, reterr);
+        if (r < 0)
+            return -1;
+        if (r == 2) {
+            memset(d, 0, sizeof *d);
+            tci_decide_no_grant(agents[0], tool, agent_count > 1, d);
+            return 1;
+        }
+        if (!refused && (r == 1 || i == 0))
+            *d = one;
+        refused |= r == 1;
+        ret->grants.items[i] = found.grant;
+        ret->grants.agents[i] = agents[i];
+        ret->grants.ids[i] = found.id;
+        ret->keys[i] = found.key;
+    }
+    return refused ? 1 : 0;
+}
+
+int tci_engine_decide(struct tc_engine *engine, const char *const *agents, size_t agent_count,
+                      const char *tool, struct tci_grants *ret_grants, struct tc_decision *ret,
+                      struct tc_error *reterr)
+{
+    tc_cleanup(tci_arena_freep) struct tci_arena *arena = NULL;
+    const struct tci_tool *t = tool ? tci_engine_tool(engine, tool) : NULL;
+    bool counted = false;
+
+    *ret_grants = (struct tci_grants){ .count = 0 };
+    memset(ret, 0, sizeof *ret);
+    tool = tool ? tool : "";
+    if (!agent_count) {
+        tci_decide_owner(t, tool, ret);
+        return 0;
+    }
+    if (tci_engine_refresh(engine, reterr) < 0)
+        return -1;
+    if (!t) {
+        tci_decide_no_grant(agents[0], tool, agent_count > 1, ret);
+        return 0;
+    }
+    arena = tci_arena_new();
+    if (!arena)
+        return tci_error_no_memory(reterr);
+    for (int i = 0; i < tries_max; i++) {
+        struct choice choice;
+        int r = choose(engine, arena, agents, agent_count, tool, &choice, ret, reterr);
+        if (r != 0)
+            return r < 0 ? -1 : 0;
+        if (count(engine, &choice, &counted, reterr) < 0)
+            return -1;
+        if (counted) {
+            *ret_grants = choice.grants;
+            return 0;
+        }
+    }
+    memset(ret, 0, sizeof *ret);
+    tci_decide(ret, false, "max_calls", "others took the calls of %s that were left", t->name);
+    tci_decide_fix(ret, "try again");
+    return 0;
+}
+
+int tci_engine_is_granted(struct tc_engine *engine, const char *agent, const char *tool, bool *ret,
+                          struct tc_error *reterr)
+{
+    tc_cleanup(tci_arena_freep) struct tci_arena *arena = tci_arena_new();
+    const char *agents[TCI_GRANTS_MAX];
+    size_t count = tci_engine_chain(engine, agent, agents);
+    struct choice choice;
+    struct tc_decision decision;
+    int r;
+
+    *ret = false;
+    if (!arena)
+        return tci_error_no_memory(reterr);
+    if (tci_engine_refresh(engine, reterr) < 0)
+        return -1;
+    if (count > TCI_GRANTS_MAX || !tci_engine_tool(engine, tool))
+        return 0;
+    r = choose(engine, arena, agents, count, tool, &choice, &decision, reterr);
+    *ret = r == 0;
+    return r < 0 ? -1 : 0;
+}
