@@ -121,6 +121,14 @@ int bench_resident_prepare(struct bench *bench, struct bench_subject *subject);
 int bench_resident_run(struct bench *bench, struct bench_subject *subject, double *ret_value);
 void bench_resident_close(void);
 
+/* ---- record.c: calls that leave a record; `argument` is a tool with its own `record` */
+
+int bench_record_prepare(struct bench *bench, struct bench_subject *subject);
+int bench_record_run(struct bench *bench, struct bench_subject *subject, double *ret_value);
+int bench_replay_prepare(struct bench *bench, struct bench_subject *subject);
+int bench_replay_run(struct bench *bench, struct bench_subject *subject, double *ret_value);
+void bench_record_close(void);
+
 /* ---- peers.c, bundle.c, engines.c: other sandboxes */
 
 int bench_bwrap_prepare(struct bench *bench, struct bench_subject *subject);

@@ -121,6 +121,7 @@ void bench_close(struct bench *bench)
         if (bench_subjects[i].finish)
             bench_subjects[i].finish(bench, &bench_subjects[i]);
     bench_resident_close();
+    bench_record_close();
     bench_gate_close();
     bench_cage_close(bench);
     (void)nftw(bench->directory, remove_one, 16, FTW_DEPTH | FTW_PHYS | FTW_MOUNT);

@@ -27,6 +27,7 @@ TARGETS = [
     ("process", "f0", 1.5, "at most", "process, cold, through the library, against F0"),
     ("load_jail", "load_spawn", 0.6, "at least", "throughput of jails on all processors, against a spawn loop"),
     ("jail_4gb", "jail_1mb", 1.2, "at most", "jail, caller with 4 GB resident, against 1 MB"),
+    ("recorded", "unrecorded", 0.2, "at most, in ms more,", "what a record in the journal adds to a call"),
     ("jail_gate", "jail", 1.3, "at most", "jail with a gate, against one without a network"),
     ("jail_gate", "jail", 0.5, "at most, in ms more,", "what a gate adds to the start of a jail"),
     ("stream_gate", "stream_direct", 0.4, "at least", "throughput through a gate, against a direct connection"),

@@ -35,6 +35,7 @@ enum cli_completes {
     CLI_COMPLETES_SHELL,
     CLI_COMPLETES_VERB,
     CLI_COMPLETES_COMMAND,
+    CLI_COMPLETES_PART, /* the first of the verb's ARGUMENTS, which lists them as a|b|c; then files */
 };
 
 struct cli_option {
@@ -47,8 +48,10 @@ struct cli_option {
 
 struct cli_call;
 
+enum { CLI_WORDS_MAX = 4 };
+
 struct cli_verb {
-    const char *name, *arguments;
+    const char *name, *arguments; /* as many words as it may take */
     enum cli_completes completes;
     uint64_t options; /* bit per cli_option_id */
     const char *summary, *text;
@@ -59,7 +62,8 @@ struct cli_verb {
 struct cli_call {
     const struct cli_verb *verb;
     const char *values[CLI_OPTION_COUNT]; /* NULL: not given; "" for a flag */
-    const char *argument;                 /* NULL: not given */
+    const char *argument;                 /* the first word; NULL: not given */
+    const char *more[CLI_WORDS_MAX - 1];  /* those behind it; NULL: not given */
     char *const *command;                 /* of a verb that takes one: its words; NULL: none */
 };
 

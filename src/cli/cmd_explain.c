@@ -58,7 +58,8 @@ static void decision_text(const struct tc_policy *policy, const struct tc_decisi
 {
     tci_buf_printf(out, "%s: %s\n", d->allowed ? "yes" : "no", d->reason);
     if (d->line)
-        tci_buf_printf(out, "    by: %s:%u:%u (%s)\n", policy->file, d->line, d->column, d->key);
+        tci_buf_printf(out, "    by: %s:%u:%u (%s)\n", tc_policy_file_name(policy, d->file),
+                       d->line, d->column, d->key);
     if (!d->allowed)
         tci_buf_printf(out, "    fix: %s\n", d->fix);
 }
@@ -78,7 +79,8 @@ static int answer(const struct cli_call *call, const struct tc_policy *policy,
     if (status != CLI_EXIT_OK)
         return status;
     if (json)
-        tci_decision_json(cli_options[question].name, call->values[question], &decision, &out);
+        tci_decision_json(policy, cli_options[question].name, call->values[question], &decision,
+                          &out);
     else
         decision_text(policy, &decision, &out);
     return cli_output(&out, !json, decision.allowed ? CLI_EXIT_OK : CLI_EXIT_FINDINGS);

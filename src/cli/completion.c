@@ -9,12 +9,26 @@
 #include <string.h>
 
 static const char formats[] = "human json sarif";
+static const char tool_formats[] = "human json openai anthropic mcp";
 static const char shells[] = "bash zsh fish";
+
+/* Which forms --format has depends on the verb. */
+static const char *formats_of(const struct cli_verb *verb)
+{
+    return strcmp(verb->name, "tools") == 0 ? tool_formats : formats;
+}
 
 static void write_verbs(struct tci_buf *out)
 {
     for (const struct cli_verb *verb = cli_verbs; verb->name; verb++)
         tci_buf_printf(out, "%s%s", verb == cli_verbs ? "" : " ", verb->name);
+}
+
+/* The parts of a verb: "a|b|c" in its ARGUMENTS as "a b c". */
+static void write_parts(struct tci_buf *out, const struct cli_verb *verb)
+{
+    for (const char *p = verb->arguments; *p && *p != ' '; p++)
+        tci_buf_char(out, *p == '|' ? ' ' : *p);
 }
 
 /* ---- bash --------------------------------------------------------------------------------- */
@@ -30,9 +44,14 @@ static void bash_words(struct tci_buf *out, enum cli_completes completes)
         tci_buf_string(out, "COMPREPLY=($(compgen -W \"$(_toolcage_tools)\" -- \"$cur\"))");
         return;
     case CLI_COMPLETES_FORMAT:
+        tci_buf_printf(out,
+                       "if [[ ${COMP_WORDS[1]} == tools ]]; then "
+                       "COMPREPLY=($(compgen -W \"%s\" -- \"$cur\")); else "
+                       "COMPREPLY=($(compgen -W \"%s\" -- \"$cur\")); fi",
+                       tool_formats, formats);
+        return;
     case CLI_COMPLETES_SHELL:
-        tci_buf_printf(out, "COMPREPLY=($(compgen -W \"%s\" -- \"$cur\"))",
-                       completes == CLI_COMPLETES_FORMAT ? formats : shells);
+        tci_buf_printf(out, "COMPREPLY=($(compgen -W \"%s\" -- \"$cur\"))", shells);
         return;
     case CLI_COMPLETES_VERB:
         tci_buf_string(out, "COMPREPLY=($(compgen -W \"");
@@ -44,6 +63,7 @@ static void bash_words(struct tci_buf *out, enum cli_completes completes)
         return;
     case CLI_COMPLETES_AGENT:
     case CLI_COMPLETES_NOTHING:
+    case CLI_COMPLETES_PART:
         break;
     }
     tci_buf_string(out, "COMPREPLY=()");
@@ -75,8 +95,13 @@ static void bash_verb(struct tci_buf *out, const struct cli_verb *verb)
     for (int id = 0; id < CLI_OPTION_COUNT; id++)
         if (cli_takes(verb, id))
             tci_buf_printf(out, "--%s ", cli_options[id].name);
+    if (verb->completes == CLI_COMPLETES_PART) {
+        tci_buf_string(out, "\" -- \"$cur\"))\n        elif ((COMP_CWORD == 2)); then\n"
+                            "            COMPREPLY=($(compgen -W \"");
+        write_parts(out, verb);
+    }
     tci_buf_string(out, "\" -- \"$cur\"))\n        else\n            ");
-    bash_words(out, verb->completes);
+    bash_words(out, verb->completes == CLI_COMPLETES_PART ? CLI_COMPLETES_FILE : verb->completes);
     tci_buf_string(out, "\n        fi ;;\n");
 }
 
@@ -130,22 +155,23 @@ static const char *zsh_action(enum cli_completes completes)
         return "_files";
     case CLI_COMPLETES_TOOL:
         return "_toolcage_tools";
-    case CLI_COMPLETES_FORMAT:
-        return "(human json sarif)";
     case CLI_COMPLETES_SHELL:
         return "(bash zsh fish)";
     case CLI_COMPLETES_VERB:
         return "_toolcage_verbs";
     case CLI_COMPLETES_COMMAND:
         return "_normal";
+    case CLI_COMPLETES_FORMAT:
     case CLI_COMPLETES_AGENT:
     case CLI_COMPLETES_NOTHING:
+    case CLI_COMPLETES_PART:
         break;
     }
     return " ";
 }
 
-static void zsh_option(struct tci_buf *out, const struct cli_option *option)
+static void zsh_option(struct tci_buf *out, const struct cli_verb *verb,
+                       const struct cli_option *option)
 {
     tci_buf_printf(out, " \\\n            '--%s[", option->name);
     zsh_text(out, option->help);
@@ -153,7 +179,10 @@ static void zsh_option(struct tci_buf *out, const struct cli_option *option)
     if (option->argument) {
         tci_buf_char(out, ':');
         zsh_text(out, option->argument);
-        tci_buf_printf(out, ":%s", zsh_action(option->completes));
+        if (option->completes == CLI_COMPLETES_FORMAT)
+            tci_buf_printf(out, ":(%s)", formats_of(verb));
+        else
+            tci_buf_printf(out, ":%s", zsh_action(option->completes));
     }
     tci_buf_char(out, '\'');
 }
@@ -163,8 +192,12 @@ static void zsh_verb(struct tci_buf *out, const struct cli_verb *verb)
     tci_buf_printf(out, "    %s)\n        _arguments", verb->name);
     for (int id = 0; id < CLI_OPTION_COUNT; id++)
         if (cli_takes(verb, id))
-            zsh_option(out, &cli_options[id]);
-    if (*verb->arguments)
+            zsh_option(out, verb, &cli_options[id]);
+    if (verb->completes == CLI_COMPLETES_PART) {
+        tci_buf_string(out, " \\\n            '1:part:(");
+        write_parts(out, verb);
+        tci_buf_string(out, ")' \\\n            '2:argument:_files'");
+    } else if (*verb->arguments)
         tci_buf_printf(out, " \\\n            '%s:argument:%s'",
                        cli_takes_command(verb) ? "*:" : "1", zsh_action(verb->completes));
     tci_buf_string(out, " ;;\n");
@@ -219,16 +252,16 @@ static const char *fish_values(enum cli_completes completes)
         return " -a '(__toolcage_verbs)'";
     case CLI_COMPLETES_TOOL:
         return " -a '(__toolcage_tools)'";
-    case CLI_COMPLETES_FORMAT:
-        return " -a 'human json sarif'";
     case CLI_COMPLETES_SHELL:
         return " -a 'bash zsh fish'";
     case CLI_COMPLETES_FILE:
         return " -F";
     case CLI_COMPLETES_COMMAND:
         return " -F -a '(__fish_complete_subcommand)'";
+    case CLI_COMPLETES_FORMAT:
     case CLI_COMPLETES_AGENT:
     case CLI_COMPLETES_NOTHING:
+    case CLI_COMPLETES_PART:
         break;
     }
     return "";
@@ -242,6 +275,12 @@ static void fish_verb(struct tci_buf *out, const struct cli_verb *verb)
     if (*fish_values(verb->completes))
         tci_buf_printf(out, "complete -c toolcage -n '__fish_seen_subcommand_from %s'%s\n",
                        verb->name, fish_values(verb->completes));
+    if (verb->completes == CLI_COMPLETES_PART) {
+        tci_buf_printf(out, "complete -c toolcage -n '__fish_seen_subcommand_from %s' -F -a '",
+                       verb->name);
+        write_parts(out, verb);
+        tci_buf_string(out, "'\n");
+    }
     for (int id = 0; id < CLI_OPTION_COUNT; id++) {
         const struct cli_option *option = &cli_options[id];
         if (!cli_takes(verb, id))
@@ -250,7 +289,9 @@ static void fish_verb(struct tci_buf *out, const struct cli_verb *verb)
                        verb->name, option->name);
         if (option->letter)
             tci_buf_printf(out, " -s %c", option->letter);
-        if (option->argument)
+        if (option->completes == CLI_COMPLETES_FORMAT)
+            tci_buf_printf(out, " -x -a '%s'", formats_of(verb));
+        else if (option->argument)
             tci_buf_printf(out, option->completes == CLI_COMPLETES_FILE ? " -r%s" : " -x%s",
                            fish_values(option->completes));
         tci_buf_string(out, " -d ");

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: what the files of `toolcage exec` share. One command, one thread, one loop around poll(). */
+/* Owns: what the files of `toolcage exec` and `toolcage call` share. One command, one thread, one loop
+ * around poll(). */
 #ifndef TCI_CLI_EXEC_H
 #define TCI_CLI_EXEC_H
 
@@ -74,5 +75,40 @@ void exec_net_log_end(struct exec_net_log *log);
 /* Says on standard error what the command's own output does not: verdict, fix, denials. With a tool,
  * also what this host lacks for it. */
 void exec_report(const struct tc_result *result, bool all_denials, const struct tci_tool *lacking);
+
+/* ---- exec_engine.c ------------------------------------------------------------------------ */
+
+/* The policy, if one is named, and an engine for it, as the command line says. An exit status; what is
+ * wrong has been reported. Free both, whatever it is. */
+int exec_open_engine(const struct cli_call *cli, struct tc_policy **ret_policy,
+                     struct tc_engine **ret_engine);
+
+/* ---- exec_journal.c ----------------------------------------------------------------------- */
+
+/* The journal and the mode, into the options of an engine. An exit status; what is wrong has been
+ * reported. *ret_path is set to memory that the options use, if they do: free it after the engine was
+ * opened. */
+int exec_journal(const struct cli_call *cli, struct tc_engine_options *ret, char **ret_path);
+
+/* ---- exec_run.c --------------------------------------------------------------------------- */
+
+struct exec_run {
+    const struct cli_call *cli;
+    bool is_call;                   /* a tool by its contract; else a command of the user's */
+    bool is_checked;                /* its output, against `returns` */
+    struct exec_terminal *terminal; /* NULL: none */
+    struct tc_call *call;
+    struct tc_result *result;
+    int signals;  /* a signalfd */
+    int ended_by; /* signal that we got; 0: none */
+    bool held;    /* the command waits for our readers */
+    struct exec_writer out[2];
+    struct exec_net_log net_log;
+};
+
+/* What the request of every verb has from the command line. -1 after a usage error was reported. */
+int exec_request(struct exec_run *exec, struct tc_request *ret);
+/* Opens the engine, runs the call, passes its streams on and reports. An exit status. */
+int exec_run(struct exec_run *exec, struct tc_request *request);
 
 #endif

@@ -109,8 +109,20 @@ static int too_many_words(const struct cli_verb *verb, const char *word)
     return -1;
 }
 
+/* How many words the verb may have besides its options: as many as its help shows. */
+static size_t words_of(const struct cli_verb *verb)
+{
+    size_t count = 0;
+    for (const char *p = verb->arguments + strspn(verb->arguments, " "); *p; p += strspn(p, " ")) {
+        count++;
+        p += strcspn(p, " ");
+    }
+    return count < CLI_WORDS_MAX ? count : CLI_WORDS_MAX;
+}
+
 static int take_words(struct cli_call *call, char *const *words)
 {
+    size_t count = 0, most = words_of(call->verb);
     bool options = true;
     while (*words) {
         if (options && strcmp(*words, "--") == 0) {
@@ -124,8 +136,9 @@ static int take_words(struct cli_call *call, char *const *words)
         } else if (cli_takes_command(call->verb)) {
             call->command = words;
             return 0;
-        } else if (!call->argument && call->verb->arguments[0]) {
-            call->argument = *words++;
+        } else if (count < most) {
+            *(count == 0 ? &call->argument : &call->more[count - 1]) = *words++;
+            count++;
         } else {
             return too_many_words(call->verb, *words);
         }

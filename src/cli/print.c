@@ -85,7 +85,7 @@ static void print_message(FILE *stream, const char *file, unsigned line, unsigne
 void cli_print_findings(FILE *stream, const struct tci_findings *findings)
 {
     for (const struct tci_finding *f = findings->first; f; f = f->next)
-        print_message(stream, findings->file, f->pos.line, f->pos.column,
+        print_message(stream, tci_findings_file(findings, f->pos), f->pos.line, f->pos.column,
                       tci_finding_severity(f->id), f->message, tci_finding_name(f->id), f->remedy);
 }
 

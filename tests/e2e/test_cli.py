@@ -266,6 +266,7 @@ def test_bash_completes_options(bash, options):
 def test_bash_completes_values(bash, policy):
     assert bash("lint", "--format", "") == FORMATS
     assert bash("lint", "--format", "s") == ["sarif"]
+    assert bash("tools", "--format", "") == ["human", "json", "openai", "anthropic", "mcp"]
     assert bash("completion", "") == SHELLS
     assert bash("completion", "f") == ["fish"]
     assert bash("dump", "pol") == ["policy.toml"]

@@ -30,6 +30,7 @@ NAMES = ("a", "web_fetch", "A-1", "dotted.name", "9", "_", "x" * 64, "a.b-c_d", 
 RULE_HOSTS = ("a.example", "API.Example.COM", "b.example.", "*.example.org", "192.0.2.1", "10.0.0.0/8", "[2001:DB8::1]",
               "[2001:db8::/32]", "xn--bcher-kva.example", "a-b.c-d.example")
 RULE_PORTS = ("443", "1", "65535", "80-90", "*")
+BUILTINS = ("read_file", "write_file", "edit_file", "list_dir", "search_files", "http_fetch", "bash", "python")
 CALLS = ("openat", "read", "ptrace", "bpf", "socket", "clone3")
 
 
@@ -146,6 +147,8 @@ class Generator:
             "env_pass": self.some(("LANG", "TERM")), "outputs": self.outputs(),
             "record": self.random.choice([True, False, "hash-only"]), "warm": self.random.randint(0, 5),
             "network_limits": self.network_limits(), "inspect": self.random.choice(["names", "strict"]),
+            "redact": self.some(("/token", "/a/0/b", "/a~1b/~0", "/")), "approval": self.random.choice(["never", "ask"]),
+            "approval_timeout": self.random.choice(["1ms", "90s", "1.5h"]),
         }
         if self.maybe(0.3):
             for key in ("network", "filesystem", "commands"):
@@ -154,7 +157,9 @@ class Generator:
                      "allowed_paths": [self.entry(number) for number in range(self.random.randint(0, 3))],
                      "allowed_hosts": self.some(("a.example", "b.example:8080", "10.0.0.1", "[::1]:80", "*.c.example"), 5),
                      "allowed_commands": self.some(("git", "/bin/sh"))}
-        if tool:
+        if tool and self.maybe(0.2):
+            made |= {"description": self.text(), "builtin": self.random.choice(BUILTINS)}
+        elif tool:
             made |= {"description": self.text(), "command": self.command(), "parameters": self.schema(),
                      "returns": self.schema()}
         if container or not tool:
@@ -189,7 +194,8 @@ class Generator:
         made = {"network": self.random.choice([False, self.network()]), "filesystem": self.filesystem(mapped=False),
                 "timeout": self.duration(), "memory": self.size(), "cpu": 0.5, "pids": self.count(), "output": self.size(),
                 "max_calls": self.random.choice([0, 1, 1000]), "network_limits": self.network_limits(),
-                "inspect": self.random.choice(["names", "strict"]),
+                "inspect": self.random.choice(["names", "strict"]), "approval": self.random.choice(["never", "ask"]),
+                "approval_timeout": "5s",
                 "expires": self.random.choice(["2027-01-01", "2026-12-31T23:59:60Z", "2027-06-01T12:00:00+02:30"])}
         return {"tool": tool} | {key: made[key] for key in self.some(made, 5)}
 
@@ -212,6 +218,8 @@ class Generator:
                 agents[name]["description"] = self.text()
             if self.maybe(0.1):
                 del agents[name]["grants"]
+            if len(agents) > 1 and self.maybe(0.3):
+                agents[name]["parent"] = next(iter(agents))
         policy |= ({"tool": tools} if tools else {}) | ({"agent": agents} if agents else {})
         self.drop_limits_of_host_network(policy)
         return policy or {"version": 1}
@@ -286,6 +294,10 @@ def grants(policy):
     return {name: [grant(value) for value in agent.get("grants", [])] for name, agent in policy.get("agent", {}).items()}
 
 
+def parents(policy):
+    return {name: agent.get("parent") for name, agent in policy.get("agent", {}).items()}
+
+
 def check_dump(toolcage, path, folder):
     """Dumps, loads the dump, dumps it: equal bytes and equal meaning."""
     first = toolcage("dump", path)
@@ -325,6 +337,7 @@ def test_random_policies_are_dumped_to_a_fixpoint(toolcage, tmp_path, batch):
             named = {name: agent.get("description") for name, agent in policy.get("agent", {}).items()}
             assert named == {name: agent.get("description") for name, agent in dumped.get("agent", {}).items()}
             assert grants(dumped) == grants(policy)
+            assert parents(dumped) == parents(policy)
         except AssertionError as error:
             raise AssertionError(f"seed {seed}\n{text}") from error
 

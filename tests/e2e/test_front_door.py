@@ -80,7 +80,7 @@ def test_relative_prefix_is_refused(repo, env):
 
 COREUTILS = ("bash", "env", "dirname", "sed", "tr", "cat", "stat", "find", "true")
 BUILD_PACKAGES = ("gcc", "libc6-dev", "meson", "ninja-build", "pkg-config", "libjansson-dev", "libyaml-dev",
-                  "libseccomp-dev", "libpcre2-dev")
+                  "libseccomp-dev", "libpcre2-dev", "libsqlite3-dev")
 
 
 class Machine:

@@ -21,12 +21,16 @@ def test_sessions_of_the_readme_happen_as_shown(repo, build_dir, tmp_path):
     (tmp_path / "tools.toml").write_text(blocks(readme, "toml")[0])
     shown = [session for block in blocks(readme, "console") for session in sessions(block)]
     assert len(shown) >= 4
+    env = {"PATH": f"{build_dir / 'src'}:/usr/bin:/bin"}
     for command, output in shown:
+        if command.startswith("export "):
+            env |= dict(word.split("=", 1) for word in command.split()[1:])
+            continue
         if command.startswith("cat "):
             (tmp_path / command.split()[1]).write_text(output + "\n")
             continue
         run = subprocess.run(["bash", "-c", command], cwd=tmp_path, capture_output=True, text=True, check=False,
-                             env={"PATH": f"{build_dir / 'src'}:/usr/bin:/bin"})
+                             env=env, start_new_session=True)  # no terminal on which somebody could be asked
         assert (run.stdout + run.stderr).rstrip("\n") == output, command
 
 

@@ -18,7 +18,7 @@ from test_dump import examples, random_policy
 
 pytestmark = pytest.mark.reading
 
-PUBLISHED = ("policy", "explain", "tools")
+PUBLISHED = ("policy", "explain", "grants", "tools")
 
 
 def validator(repo, name):
