@@ -171,7 +171,7 @@ struct listing {
 static void print_row(void *context, const struct tci_listed_grant *row)
 {
     struct listing *listing = context;
-    tc_cleanup(tci_buf_free) struct tci_buf text = TCI_BUF_INIT(4 * TCI_GRANT_TEXT_MAX);
+    tc_cleanup(tci_buf_free) struct tci_buf text = TCI_BUF_INIT((size_t)4 * TCI_GRANT_TEXT_MAX);
     if (row->revoked_us) {
         listing->revoked++;
         return;

@@ -111,11 +111,11 @@ static void cover_places(const struct tci_settings *around, struct tci_settings 
         struct view inner = look(ret, rule->cage), outer = look(around, rule->cage);
         if (names(&ret->filesystem, rule->cage) || outer.rule != rule)
             continue;
-        if (outer.level == LEVEL_NONE)
-            hide(&ret->filesystem, rule->cage);
-        else if (inner.level != LEVEL_NONE && inner.rule && is_part(rule, inner.rule))
+        if (outer.level != LEVEL_NONE && inner.level == LEVEL_NONE)
+            continue;
+        if (outer.level != LEVEL_NONE && inner.rule && is_part(rule, inner.rule))
             keep(&ret->filesystem, rule, inner.level < outer.level ? inner.level : outer.level);
-        else if (inner.level != LEVEL_NONE)
+        else
             hide(&ret->filesystem, rule->cage);
     }
 }

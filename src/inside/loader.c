@@ -101,8 +101,10 @@ int main(int argc, char **argv)
         return fail(access(argv[1], R_OK) < 0 ? not_there : cannot_use,
                     "the library cannot be loaded", dlerror());
     symbol.object = dlsym(library, argv[2]);
-    if (!symbol.object)
+    if (!symbol.object) {
+        (void)dlclose(library);
         return fail(cannot_use, "the library has no such handler", argv[2]);
+    }
     status = symbol.function(&call);
     /* What the handler has printed comes out; its destructors run as they would anywhere. */
     free(arguments);

@@ -39,18 +39,17 @@ static size_t slot_of(const struct tci_verify_sessions *sessions, const char *na
 
 static int grow(struct tci_verify_sessions *sessions)
 {
-    struct tci_verify_sessions larger = *sessions;
-    larger.capacity = 2 * sessions->capacity;
-    larger.slots = calloc(larger.capacity, sizeof *larger.slots);
-    if (!larger.slots)
+    struct tci_verify_session **old = sessions->slots, **slots;
+    size_t count = sessions->capacity;
+    slots = calloc(2 * count, sizeof *slots);
+    if (!slots)
         return -1;
-    for (size_t i = 0; i < sessions->capacity; i++) {
-        struct tci_verify_session *session = sessions->slots[i];
-        if (session)
-            larger.slots[slot_of(&larger, session->name, session->hash)] = session;
-    }
-    free(sessions->slots);
-    *sessions = larger;
+    sessions->slots = slots;
+    sessions->capacity = 2 * count;
+    for (size_t i = 0; i < count; i++)
+        if (old[i])
+            slots[slot_of(sessions, old[i]->name, old[i]->hash)] = old[i];
+    free(old);
     return 0;
 }
 

@@ -80,10 +80,9 @@ static int forget(const struct mapping *m)
         errno = EFAULT; /* a stack that is shared with somebody: no function can run on it */
         return -1;
     }
-    return mmap(start, size, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED | MAP_NORESERVE, -1,
-                0) == MAP_FAILED
-               ? -1
-               : 1;
+    start = mmap(start, size, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED | MAP_NORESERVE,
+                 -1, 0);
+    return start == MAP_FAILED ? -1 : 1;
 }
 
 static int invalid(void)
