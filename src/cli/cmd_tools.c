@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Owns: `toolcage tools`. */
-#include "cli/cli.h"
+#include "cli/journal.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -13,12 +13,11 @@
 static int find_journal(const struct cli_call *call, struct tc_engine_options *ret,
                         char **ret_memory)
 {
-    const char *path = call->values[CLI_JOURNAL], *variable = getenv("TOOLCAGE_JOURNAL");
     struct tc_error error = { 0 };
-    if (path && !*path)
-        return cli_usage("write --journal FILE", "the name of the journal is empty");
-    if (!path && variable && *variable)
-        path = variable;
+    const char *path;
+    int status = cli_journal_named(call, &path);
+    if (status != CLI_EXIT_OK)
+        return status;
     if (!path) {
         if (tc_journal_default_path(ret_memory, &error) < 0)
             return cli_fail(&error);

@@ -5,9 +5,9 @@
  */
 #include "cli/exec.h"
 
-#include <stdlib.h>
 #include <string.h>
 #include "base/quote.h"
+#include "cli/journal.h"
 
 /* -1: reported. */
 static int read_mode(const struct cli_call *cli, struct tc_engine_options *ret)
@@ -39,8 +39,9 @@ static const char *needs_journal(const struct cli_call *cli,
 
 int exec_journal(const struct cli_call *cli, struct tc_engine_options *ret, char **ret_path)
 {
-    const char *variable = getenv("TOOLCAGE_JOURNAL"), *why;
+    const char *why;
     struct tc_error error = { 0 };
+    int status;
 
     if (read_mode(cli, ret) < 0)
         return CLI_EXIT_REFUSED;
@@ -49,13 +50,10 @@ int exec_journal(const struct cli_call *cli, struct tc_engine_options *ret, char
         return why ? cli_usage("leave one of them out",
                                "%s needs a journal, and --no-journal says no", why)
                    : CLI_EXIT_OK;
-    ret->journal_path = cli->values[CLI_JOURNAL];
-    if (ret->journal_path && !*ret->journal_path)
-        return cli_usage("write --journal FILE", "the name of the journal is empty");
-    if (!ret->journal_path && variable && *variable)
-        ret->journal_path = variable;
-    if (ret->journal_path || !(why || cli_takes(cli->verb, CLI_NO_JOURNAL)))
-        return CLI_EXIT_OK;
+    status = cli_journal_named(cli, &ret->journal_path);
+    if (status != CLI_EXIT_OK || ret->journal_path ||
+        !(why || cli_takes(cli->verb, CLI_NO_JOURNAL)))
+        return status;
     if (tc_journal_default_path(ret_path, &error) < 0)
         return cli_fail(&error);
     ret->journal_path = *ret_path;

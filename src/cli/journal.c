@@ -7,18 +7,27 @@
 #include <unistd.h>
 #include "base/quote.h"
 
+int cli_journal_named(const struct cli_call *call, const char **ret)
+{
+    const char *variable = getenv("TOOLCAGE_JOURNAL");
+    *ret = call->values[CLI_JOURNAL];
+    if (*ret && !**ret)
+        return cli_usage("write --journal FILE", "the name of the journal is empty");
+    if (!*ret && variable && *variable)
+        *ret = variable;
+    return CLI_EXIT_OK;
+}
+
 int cli_journal_open(const struct cli_call *call, const char *file, unsigned flags,
                      struct tci_journal **ret)
 {
-    const char *path = file ? file : call->values[CLI_JOURNAL];
-    const char *variable = getenv("TOOLCAGE_JOURNAL");
+    const char *path = file;
     char standard[TCI_PATH_MAX + 1];
     struct tc_error error = { 0 };
+    int status = file ? CLI_EXIT_OK : cli_journal_named(call, &path);
 
-    if (path && !*path)
-        return cli_usage("write --journal FILE", "the name of the journal is empty");
-    if (!path && variable && *variable)
-        path = variable;
+    if (status != CLI_EXIT_OK)
+        return status;
     if (!path) {
         if (tci_journal_default_path(standard, &error) < 0)
             return cli_fail(&error);

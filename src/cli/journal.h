@@ -6,6 +6,10 @@
 #include "cli/cli.h"
 #include "journal/journal.h"
 
+/* The journal that is named: --journal, else $TOOLCAGE_JOURNAL; *ret is NULL when neither is. An exit
+ * status, after a usage error has been reported. */
+int cli_journal_named(const struct cli_call *call, const char **ret);
+
 /* Opens the journal of `file` (may be NULL), --journal, $TOOLCAGE_JOURNAL or the default path. On
  * failure everything has been reported: the result is the exit status. 0: *ret is open. */
 int cli_journal_open(const struct cli_call *call, const char *file, unsigned flags,
