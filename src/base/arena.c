@@ -18,9 +18,10 @@ enum { alignment = _Alignof(max_align_t) };
 #endif
 
 #if defined(__SANITIZE_ADDRESS__) || defined(TCI_ARENA_EXACT)
-enum { chunk_size = 0 };
+enum { first_chunk = 0, largest_chunk = 0 };
 #else
-enum { chunk_size = 64 * 1024 };
+/* Each is twice as large as the one before: most arenas are small, and every byte is cleared. */
+enum { first_chunk = 2 * 1024, largest_chunk = 64 * 1024 };
 #endif
 
 struct chunk {
@@ -32,11 +33,15 @@ struct tci_arena {
     struct chunk *chunks;
     unsigned char *free_from;
     size_t free_bytes;
+    size_t next_chunk;
 };
 
 struct tci_arena *tci_arena_new(void)
 {
-    return calloc(1, sizeof(struct tci_arena));
+    struct tci_arena *arena = calloc(1, sizeof *arena);
+    if (arena)
+        arena->next_chunk = first_chunk;
+    return arena;
 }
 
 void tci_arena_free(struct tci_arena *arena)
@@ -84,14 +89,16 @@ void *tci_arena_alloc(struct tci_arena *arena, size_t size)
     rounded = (size + alignment - 1) & ~(size_t)(alignment - 1);
     if (rounded > arena->free_bytes) {
         /* Large requests get a chunk of their own and leave the present one in use. */
-        bool own_chunk = rounded > chunk_size / 4;
-        c = add_chunk(arena, own_chunk ? size : chunk_size);
+        size_t chunk = arena->next_chunk;
+        bool own_chunk = rounded > chunk / 4;
+        c = add_chunk(arena, own_chunk ? size : chunk);
         if (!c)
             return NULL;
         if (own_chunk)
             return c->data;
         arena->free_from = c->data;
-        arena->free_bytes = chunk_size;
+        arena->free_bytes = chunk;
+        arena->next_chunk = chunk == largest_chunk ? chunk : 2 * chunk;
     }
     p = arena->free_from;
     arena->free_from += rounded;
