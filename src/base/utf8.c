@@ -4,25 +4,39 @@
 
 #include "base/attr.h"
 
+/* All of Unicode 15.1 that has the property Default_Ignorable_Code_Point (shows nothing) or the general
+ * category Cf (acts on the text around it), but for U+FE0F, which is in every second emoji; and a few
+ * more that look like nothing or end a line. Unassigned ones are in it where Unicode has set them aside
+ * for this. In order. */
 static const struct {
     uint32_t first, last;
 } deceptive[] = {
     { 0x00ad, 0x00ad },   /* soft hyphen */
     { 0x034f, 0x034f },   /* combining grapheme joiner */
-    { 0x061c, 0x061c },   /* Arabic letter mark */
+    { 0x0600, 0x0605 },   /* Arabic signs that reach over the digits behind them */
+    { 0x061c, 0x061c },   /* Arabic letter mark: changes direction */
+    { 0x06dd, 0x06dd },   /* Arabic end of ayah: encloses the digits behind it */
+    { 0x070f, 0x070f },   /* Syriac abbreviation mark: reaches over letters */
+    { 0x0890, 0x0891 },   /* Arabic currency marks over digits */
+    { 0x08e2, 0x08e2 },   /* Arabic disputed end of ayah: encloses digits */
     { 0x115f, 0x1160 },   /* Hangul fillers: letters that show nothing */
     { 0x17b4, 0x17b5 },   /* Khmer vowels that show nothing */
     { 0x180b, 0x180f },   /* Mongolian separator and variation selectors */
     { 0x200b, 0x200f },   /* zero width, direction marks */
     { 0x2028, 0x202e },   /* line separators, embeddings, overrides */
-    { 0x2060, 0x206f },   /* word joiner, isolates, deprecated formatting */
+    { 0x2060, 0x206f },   /* word joiner, invisible operators, isolates, deprecated formatting */
     { 0x2800, 0x2800 },   /* Braille pattern blank */
     { 0x3164, 0x3164 },   /* Hangul filler */
-    { 0xfe00, 0xfe0e },   /* variation selectors; U+FE0F is in every second emoji */
-    { 0xffa0, 0xffa0 },   /* half-width Hangul filler */
+    { 0xfe00, 0xfe0e },   /* variation selectors */
     { 0xfeff, 0xfeff },   /* byte order mark inside a text */
-    { 0xfff9, 0xfffb },   /* interlinear annotation */
-    { 0xe0000, 0xe0fff }, /* tags, more variation selectors */
+    { 0xffa0, 0xffa0 },   /* half-width Hangul filler */
+    { 0xfff0, 0xfffb },   /* set aside to show nothing; interlinear annotation */
+    { 0x110bd, 0x110bd }, /* Kaithi number sign: reaches over digits */
+    { 0x110cd, 0x110cd }, /* Kaithi number sign above */
+    { 0x13430, 0x1343f }, /* Egyptian hieroglyph joiners and segments: stack what is around them */
+    { 0x1bca0, 0x1bca3 }, /* shorthand format controls */
+    { 0x1d173, 0x1d17a }, /* musical beams, ties, slurs: begin and end, invisible */
+    { 0xe0000, 0xe0fff }, /* tags, more variation selectors, the rest set aside to show nothing */
 };
 
 bool tci_utf8_is_deceptive(uint32_t code_point)

@@ -11,8 +11,9 @@
 size_t tci_utf8_decode(const char *bytes, size_t length, uint32_t *ret_code_point);
 
 /* Does the character reorder or hide text, so that what a person reads is not what is there?
- * Direction overrides and isolates, zero-width characters, and the invisible tag characters, with
- * which instructions for a model can be hidden in a description. */
+ * Direction overrides and isolates, zero-width characters, everything else that Unicode says shows
+ * nothing or formats what is around it, and the invisible tag characters, with which instructions for
+ * a model can be hidden in a description. */
 bool tci_utf8_is_deceptive(uint32_t code_point);
 
 #endif

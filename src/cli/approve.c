@@ -5,34 +5,36 @@
  * The attacks. An argument that draws a prompt of its own, or moves the cursor over the real one: every
  * value stands in quotes with controls, direction marks and bad bytes written out, is broken into lines
  * here and not by the terminal, and no line of it begins where ours begin. An argument so long that what
- * matters scrolls away: everything is shown or nothing is asked. A "y" that was typed or piped for
- * something else: only /dev/tty is read, and what was typed before the question is thrown away.
+ * matters scrolls away: everything is shown or nothing is asked. A tool that has left the terminal in a
+ * state in which the question cannot be seen: that state is ended first. A "y" that was typed or piped
+ * for something else: only the terminal is read, it is ours alone meanwhile (approve_terminal.c), and
+ * what was typed before the question is thrown away.
  */
 #include "cli/approve.h"
 
-#include <errno.h>
-#include <fcntl.h>
-#include <inttypes.h>
-#include <poll.h>
-#include <signal.h>
+#include <stdlib.h>
 #include <string.h>
 #include <strings.h>
-#include <sys/ioctl.h>
-#include <sys/signalfd.h>
-#include <termios.h>
-#include <unistd.h>
 #include "base/clock.h"
-#include "base/fd.h"
 #include "base/utf8.h"
+#include "cli/approve_terminal.h"
 #include "policy/units.h"
 
-enum { shown_max = 32768, indent = 13, width = 76, nobody = -1 };
+enum {
+    shown_max = 32768,
+    indent = 13,
+    width_max = 76,
+    width_unknown = 40, /* hardly a terminal is narrower */
+    columns_min = 30,
+    settle_ms = 1000,
+};
 
 /* ---- what is shown ------------------------------------------------------------------------ */
 
 struct page {
     struct tci_buf out;
-    size_t lines, column;
+    size_t width, lines, column;
+    bool is_ascii; /* the terminal shows nothing else */
 };
 
 static void new_line(struct page *page)
@@ -45,7 +47,7 @@ static void new_line(struct page *page)
 /* A piece that is not torn apart, `columns` wide. */
 static void put(struct page *page, const char *text, size_t length, size_t columns)
 {
-    if (page->column + columns > width) {
+    if (page->column + columns > page->width) {
         new_line(page);
         tci_buf_printf(&page->out, "%*s", (int)indent, "| ");
         page->column = indent;
@@ -61,6 +63,14 @@ static void put_escape(struct page *page, char kind, uint32_t value)
     put(page, text, (size_t)length, (size_t)length);
 }
 
+/* U+FE0F is in every second emoji, and so no deceptive character elsewhere. It still shows nothing. */
+static bool is_shown(const struct page *page, uint32_t c)
+{
+    if (c >= 0x80 && page->is_ascii)
+        return false;
+    return c >= 0x20 && !(c >= 0x7f && c <= 0x9f) && c != 0xfe0f && !tci_utf8_is_deceptive(c);
+}
+
 /* `is_json`: it has quotes and escapes of its own. */
 static void put_value(struct page *page, const char *text, size_t length, bool is_json)
 {
@@ -71,16 +81,27 @@ static void put_value(struct page *page, const char *text, size_t length, bool i
         size_t size = tci_utf8_decode(text + i, length - i, &c);
         if (!size)
             put_escape(page, 'x', (unsigned char)text[i]);
-        else if (c < 0x20 || (c >= 0x7f && c <= 0x9f) || tci_utf8_is_deceptive(c))
+        else if (!is_shown(page, c))
             put_escape(page, 'u', c);
         else if (!is_json && (c == '"' || c == '\\'))
             put(page, c == '"' ? "\\\"" : "\\\\", 2, 2);
         else
-            put(page, text + i, size, c < 0x80 ? 1 : 2); /* some are two columns wide */
+            put(page, text + i, size, c < 0x80 ? 1 : 2); /* none is wider, whatever the font */
         i += size ? size : 1;
     }
     if (!is_json)
         put(page, "\"", 1, 1);
+}
+
+/* A sentence of ours, broken between words. */
+static void put_words(struct page *page, const char *text)
+{
+    while (*text) {
+        size_t length = strcspn(text, " ");
+        length += text[length] == ' ';
+        put(page, text, length, length);
+        text += length;
+    }
 }
 
 static void put_label(struct page *page, const char *label)
@@ -104,7 +125,7 @@ static void put_input(struct page *page, const struct tc_approval *approval)
         return;
     put_label(page, "input");
     if (approval->input_unseen)
-        tci_buf_string(&page->out, "is passed to it while it runs; it cannot be shown here");
+        put_words(page, "is passed to it while it runs; it cannot be shown here");
     else
         put_value(page, approval->input, approval->input_length, false);
     new_line(page);
@@ -112,7 +133,7 @@ static void put_input(struct page *page, const struct tc_approval *approval)
 
 static void compose(struct page *page, const struct tc_approval *approval)
 {
-    tci_buf_string(&page->out, "toolcage: a call needs your approval");
+    put_words(page, "toolcage: a call needs your approval");
     new_line(page);
     put_list(page, "tool", (const char *const[]){ approval->tool, NULL });
     if (approval->agent)
@@ -129,77 +150,40 @@ static void compose(struct page *page, const struct tc_approval *approval)
     put_list(page, "network", approval->network);
 }
 
-/* ---- the terminal ------------------------------------------------------------------------- */
+/* ---- the terminal's state ----------------------------------------------------------------- */
 
-struct terminal {
-    int fd, signals;
-    struct termios saved;
-    bool is_changed;
-    sigset_t before;
-};
-
-/* As a person expects it, also where --tty has made it raw: lines, echo, and keys that end us. */
-static void set_up(struct terminal *terminal)
+/* A terminal that reads bytes takes some of the bytes of UTF-8 for controls. */
+static bool is_unicode_terminal(void)
 {
-    struct termios plain;
-    if (tcgetattr(terminal->fd, &terminal->saved) < 0)
-        return;
-    plain = terminal->saved;
-    plain.c_lflag |= ICANON | ECHO | ECHOE | ISIG;
-    plain.c_iflag |= ICRNL;
-    plain.c_oflag |= OPOST | ONLCR;
-    terminal->is_changed = tcsetattr(terminal->fd, TCSAFLUSH, &plain) == 0;
-}
-
-/* Signals that mean no. They stay pending: whoever waits for them gets them afterwards. */
-static int watch_signals(struct terminal *terminal)
-{
-    static const int wanted[] = { SIGINT, SIGTERM, SIGHUP, SIGQUIT };
-    struct sigaction action;
-    sigset_t set;
-    (void)sigemptyset(&set);
-    for (size_t i = 0; i < tci_array_size(wanted); i++)
-        if (sigaction(wanted[i], NULL, &action) == 0 && action.sa_handler != SIG_IGN)
-            (void)sigaddset(&set, wanted[i]);
-    if (pthread_sigmask(SIG_BLOCK, &set, &terminal->before) != 0)
-        return -1;
-    terminal->signals = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
-    return terminal->signals < 0 ? -1 : 0;
-}
-
-/* False: nobody is there. In the background, a question would stop us, and nobody would see why. */
-static bool open_terminal(struct terminal *terminal)
-{
-    *terminal = (struct terminal){ .fd = -1, .signals = -1 };
-    (void)pthread_sigmask(SIG_BLOCK, NULL, &terminal->before);
-    terminal->fd = open("/dev/tty", O_RDWR | O_NOCTTY | O_CLOEXEC);
-    if (terminal->fd < 0 || tcgetpgrp(terminal->fd) != getpgrp() || watch_signals(terminal) < 0)
-        return false;
-    set_up(terminal);
-    return terminal->is_changed;
-}
-
-static void close_terminal(struct terminal *terminal)
-{
-    if (terminal->is_changed)
-        (void)tcsetattr(terminal->fd, TCSAFLUSH, &terminal->saved);
-    tci_close(terminal->fd);
-    tci_close(terminal->signals);
-    (void)pthread_sigmask(SIG_SETMASK, &terminal->before, NULL);
-}
-
-static bool say(const struct terminal *terminal, const char *text, size_t length)
-{
-    while (length) {
-        ssize_t n = write(terminal->fd, text, length);
-        if (n < 0 && errno == EINTR)
-            continue;
-        if (n <= 0)
-            return false;
-        text += n;
-        length -= (size_t)n;
+    static const char *const names[] = { "LC_ALL", "LC_CTYPE", "LANG" };
+    for (size_t i = 0; i < tci_array_size(names); i++) {
+        const char *value = getenv(names[i]);
+        if (value && *value)
+            return strcasestr(value, "UTF-8") || strcasestr(value, "UTF8");
     }
-    return true;
+    return false;
+}
+
+/* Nothing here clears or moves what a person has on the screen above the cursor. */
+static void put_reset(struct page *page)
+{
+    static const char *const reset[] = {
+        "\030\033\\",       /* ends a control string that would swallow the question */
+        "\033[!p",          /* soft reset: modes, margins, character sets */
+        "\0337\033[r\0338", /* all lines scroll; the cursor stays. For terminals without the above */
+        "\033[0m",          /* no concealed text, no colour of the background */
+        "\033(B\017",       /* letters are letters, not lines */
+        "\033[4l",          /* overwrite, do not insert */
+        "\033[?7h\033[?25h", /* long lines go on, the cursor is seen */
+        "\r\n\033[J",        /* nothing from before stands beside or below our lines */
+    };
+    const char *term = getenv("TERM");
+    if (term && strcmp(term, "dumb") == 0)
+        return;
+    for (size_t i = 0; i < tci_array_size(reset); i++)
+        tci_buf_string(&page->out, reset[i]);
+    if (!page->is_ascii)
+        tci_buf_string(&page->out, "\033%G"); /* UTF-8, where a tool has switched it off */
 }
 
 /* ---- the answer --------------------------------------------------------------------------- */
@@ -212,60 +196,106 @@ static bool is_yes(const char *line, size_t length)
            (length == 3 && strncasecmp(line, "yes", 3) == 0);
 }
 
-/* One line, typed after the question. */
-static bool read_answer(const struct terminal *terminal, uint64_t deadline)
+static bool refuse(const struct cli_terminal *terminal, const char *sentence)
 {
-    struct pollfd fds[] = { { .fd = terminal->fd, .events = POLLIN },
-                            { .fd = terminal->signals, .events = POLLIN } };
-    char line[64];
-    uint64_t now;
-    ssize_t n;
-
-    while ((now = tci_clock_us()) < deadline) {
-        uint64_t ms = (deadline - now + 999) / 1000;
-        int ready = poll(fds, 2, ms < 60000 ? (int)ms : 60000);
-        if ((ready < 0 && errno != EINTR) || fds[1].revents)
-            return false;
-        if (ready <= 0 || !fds[0].revents)
-            continue;
-        n = read(terminal->fd, line, sizeof line);
-        return n > 0 && line[n - 1] == '\n' && is_yes(line, (size_t)n);
-    }
-    (void)say(terminal, "\nno answer\n", 11);
+    (void)cli_terminal_say(terminal, sentence, strlen(sentence));
     return false;
 }
 
-static void note_length(struct page *page, const struct terminal *terminal)
+/* One line, typed after the question, on a terminal that still shows our lines as lines. */
+static bool read_answer(const struct cli_terminal *terminal, const struct page *page)
 {
-    struct winsize size = { 0 };
-    (void)ioctl(terminal->fd, TIOCGWINSZ, &size);
-    if (size.ws_row && page->lines + 2 > size.ws_row)
-        tci_buf_printf(&page->out, "  (these are %zu lines: scroll up, and read all of them)\n",
-                       page->lines);
+    char line[64];
+    size_t length = cli_terminal_read_line(terminal, line, sizeof line);
+    unsigned columns = cli_terminal_columns(terminal);
+    if (!length && tci_clock_us() >= terminal->deadline)
+        return refuse(terminal, "\nno answer\n");
+    if (!length || !is_yes(line, length))
+        return false;
+    if (columns && columns <= page->width)
+        return refuse(terminal,
+                      "toolcage: the terminal has become narrower, and the lines above are "
+                      "no longer as they were written: it is refused\n");
+    return true;
 }
 
-static bool ask(const struct terminal *terminal, struct page *page,
-                const struct tc_approval *approval, uint64_t deadline)
+/* False: too narrow. */
+static bool measure(struct page *page, const struct cli_terminal *terminal)
 {
-    static const char too_long[] =
-        "toolcage: a call needs your approval, and is longer than can be "
-        "shown: it is refused\n";
-    char question[128], time[TCI_UNIT_TEXT_MAX];
-    int length = snprintf(question, sizeof question,
-                          "Allow it? (y or yes within %s; anything else is no) ",
-                          tci_duration_format(approval->timeout_ms, time));
+    unsigned columns = cli_terminal_columns(terminal);
+    page->width = columns ? columns - 1
+                          : width_unknown; /* some wrap when the last column is full */
+    if (page->width > width_max)
+        page->width = width_max;
+    return !columns || columns >= columns_min;
+}
 
+static void compose_question(struct page *page, const struct cli_terminal *terminal,
+                             const struct tc_approval *approval)
+{
+    char text[128], time[TCI_UNIT_TEXT_MAX];
+    uint64_t ms = approval->timeout_ms, now = tci_clock_us();
+    if (terminal->has_waited) {
+        ms = now < terminal->deadline ? (terminal->deadline - now) / 1000 : 0;
+        ms -= ms > 1000 ? ms % 1000 : 0;
+    }
+    (void)snprintf(text, sizeof text, "Allow it? (y or yes within %s; anything else is no) ",
+                   tci_duration_format(ms, time));
+    put_words(page, text);
+}
+
+static void note_length(struct page *page, const struct cli_terminal *terminal)
+{
+    unsigned rows = cli_terminal_rows(terminal);
+    char text[96];
+    /* The first line of the reset, and three at most for the question. */
+    if (rows && page->lines + 4 > rows) {
+        (void)snprintf(text, sizeof text,
+                       "  (these are %zu lines: scroll up, and read all of them)", page->lines);
+        put_words(page, text);
+        new_line(page);
+    }
+}
+
+/* Too late to read and answer it: nothing is shown, and the time runs out. */
+static bool is_too_late(const struct cli_terminal *terminal)
+{
+    if (tci_clock_us() + 2 * (uint64_t)settle_ms * 1000 < terminal->deadline)
+        return false;
+    while (cli_terminal_pause(terminal, settle_ms))
+        continue;
+    return true;
+}
+
+static bool ask(const struct cli_terminal *terminal, struct page *page,
+                const struct tc_approval *approval)
+{
+    size_t shown;
+    if (terminal->has_waited && is_too_late(terminal))
+        return false;
+    if (!measure(page, terminal))
+        return refuse(terminal,
+                      "toolcage: a call needs your approval, and the terminal is too narrow "
+                      "to show it (30 columns): it is refused\n");
+    page->is_ascii = !is_unicode_terminal();
+    put_reset(page);
     compose(page, approval);
     note_length(page, terminal);
-    if (page->out.too_large || page->out.no_memory) {
-        (void)say(terminal, too_long, sizeof too_long - 1);
+    if (page->out.too_large || page->out.no_memory)
+        return refuse(terminal, "toolcage: a call needs your approval, and is longer than can be "
+                                "shown: it is refused\n");
+    shown = page->out.length;
+    if (!cli_terminal_say(terminal, page->out.data, shown))
         return false;
-    }
+    /* A person may still be typing the answer to the question that was here before. */
+    if (terminal->has_waited && !cli_terminal_pause(terminal, settle_ms))
+        return false;
     /* What was typed until here was typed before the question could be read. */
-    if (!say(terminal, page->out.data, page->out.length) || tcdrain(terminal->fd) < 0 ||
-        tcflush(terminal->fd, TCIFLUSH) < 0 || !say(terminal, question, (size_t)length))
+    compose_question(page, terminal, approval);
+    if (page->out.too_large || page->out.no_memory || !cli_terminal_forget_typed(terminal) ||
+        !cli_terminal_say(terminal, page->out.data + shown, page->out.length - shown))
         return false;
-    return read_answer(terminal, deadline);
+    return read_answer(terminal, page);
 }
 
 int cli_approve(void *context, const struct tc_approval *approval)
@@ -273,13 +303,14 @@ int cli_approve(void *context, const struct tc_approval *approval)
     uint64_t now = tci_clock_us(), wait = approval->timeout_ms;
     uint64_t deadline = wait < (UINT64_MAX - now) / 1000 ? now + wait * 1000 : UINT64_MAX;
     struct page page = { .out = TCI_BUF_INIT(shown_max) };
-    struct terminal terminal;
-    int answer = nobody;
+    struct cli_terminal terminal;
+    int answer;
 
     (void)context;
-    if (open_terminal(&terminal))
-        answer = ask(&terminal, &page, approval, deadline) ? 1 : 0;
-    close_terminal(&terminal);
+    answer = cli_terminal_open(&terminal, deadline);
+    if (answer == 1)
+        answer = ask(&terminal, &page, approval) ? 1 : 0;
+    cli_terminal_close(&terminal);
     tci_buf_free(&page.out);
     return answer;
 }

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Owns: putting a file in place at once. The new content goes to a file without a name (O_TMPFILE),
- * which gets its name when it is whole: whatever ends us before, nothing is left behind.
+ * which gets its name when it is whole: whatever ends us before, nothing is left behind. Only where it
+ * replaces a file, it has a name of our own for the moment between linkat() and renameat().
  *
  * Where a file system has no such files, a file with a name of our own is renamed. Where the
  * directory may not be written, or the file is a mount point, which is how a policy grants a single

@@ -66,6 +66,7 @@ static void test_strings_are_escaped(void **state)
     /* What reorders or hides text: overrides, zero-width characters, tags (beyond U+FFFF). */
     assert_string_written("\xe2\x80\xae\xe2\x80\x8b\xef\xbb\xbf", 9, "\"\\u202e\\u200b\\ufeff\"");
     assert_string_written("a\xf3\xa0\x81\x81z", 6, "\"a\\udb40\\udc41z\"");
+    assert_string_written("a\xf0\x9d\x85\xb3z", 6, "\"a\\ud834\\udd73z\"");
 }
 
 static void test_bytes_that_are_not_utf8_become_replacement_characters(void **state)
@@ -443,6 +444,8 @@ static void test_example_of_rfc_8785_section_3_2_2(void **state)
                      "{\"literals\":[null,true,false],"
                      "\"numbers\":[333333333.3333333,1e+30,4.5,0.002,1e-27],"
                      "\"string\":\"\xe2\x82\xac$\\u000f\\nA'B\\\"\\\\\\\\\\\"/\"}");
+    /* Only what people read has escapes for what they would not see. */
+    assert_canonical("[\"\\u202e\\ud834\\udd73\"]", "[\"\xe2\x80\xae\xf0\x9d\x85\xb3\"]");
 }
 
 static void test_keys_are_sorted_by_utf16_code_units(void **state)
