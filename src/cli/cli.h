@@ -70,6 +70,12 @@ struct cli_call {
 extern const struct cli_option cli_options[CLI_OPTION_COUNT];
 extern const struct cli_verb cli_verbs[]; /* ends with a NULL name */
 
+/* Every verb: an exit status. */
+#define X(name, arguments, completes, options, summary, text)                                      \
+    int cli_run_##name(const struct cli_call *call);
+#include "cli/verbs.def"
+#undef X
+
 const struct cli_verb *cli_find_verb(const char *name);
 #define cli_option_bit(id) ((uint64_t)1 << (id))
 static inline bool cli_takes(const struct cli_verb *verb, int id)
@@ -81,16 +87,15 @@ static inline bool cli_takes_command(const struct cli_verb *verb)
 {
     return verb->completes == CLI_COMPLETES_COMMAND;
 }
+/* Do its options end at its first word? What a model writes comes behind it, and is never an option. */
+static inline bool cli_ends_options(const struct cli_verb *verb)
+{
+    return verb->run == cli_run_call;
+}
 static inline bool cli_given(const struct cli_call *call, enum cli_option_id id)
 {
     return call->values[id] != NULL;
 }
-
-/* Every verb: an exit status. */
-#define X(name, arguments, completes, options, summary, text)                                      \
-    int cli_run_##name(const struct cli_call *call);
-#include "cli/verbs.def"
-#undef X
 
 /* print.c */
 

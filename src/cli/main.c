@@ -104,8 +104,9 @@ static int take_option(struct cli_call *call, char *const *words)
 static int too_many_words(const struct cli_verb *verb, const char *word)
 {
     char text[TCI_QUOTE_MAX];
-    cli_usage("remove it", "\"toolcage %s\" does not take the argument %s", verb->name,
-              quote(word, text));
+    bool option = cli_ends_options(verb) && word[0] == '-' && word[1];
+    cli_usage(option ? "options come before TOOL" : "remove it",
+              "\"toolcage %s\" does not take the argument %s", verb->name, quote(word, text));
     return -1;
 }
 
@@ -139,6 +140,7 @@ static int take_words(struct cli_call *call, char *const *words)
         } else if (count < most) {
             *(count == 0 ? &call->argument : &call->more[count - 1]) = *words++;
             count++;
+            options &= !cli_ends_options(call->verb);
         } else {
             return too_many_words(call->verb, *words);
         }

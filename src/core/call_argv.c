@@ -5,6 +5,7 @@
  * string, it is one element, or a part of the one element that names it; a NUL, which would cut it
  * short, is refused, and so is a number that would not arrive as it was sent. Nor does it become an
  * option: what begins with "-" needs text of the policy's before it, or "--" in an earlier element.
+ * Nor does it take the place of another that was left out, and so a role that it was not checked for.
  */
 #include "core/call.h"
 
@@ -17,14 +18,22 @@
 #include "json/number.h"
 #include "policy/template.h"
 
-enum { argv_max = 64 * 1024, argv_bytes_max = 8 * 1024 * 1024 };
+/* What the kernel takes: 32 pages for one with its NUL, and for all of them, each with a pointer, a
+ * quarter of the stack, of which the environment needs some. */
+enum { element_max = 32 * 4096 - 1, argv_bytes_max = 1024 * 1024, argv_max = 64 * 1024 };
+
+static const char less_or_stdin[] = "send less; or, in the policy, leave placeholders out of "
+                                    "\"command\": then the program gets the "
+                                    "arguments on stdin";
 
 struct builder {
     struct tci_result *result;
     const json_t *arguments;
     const char **argv;
-    size_t count, capacity;
-    bool after_dashes; /* an element before this one is "--" */
+    size_t count, capacity, bytes;
+    const char *before; /* the last element of `command` that argv has something of */
+    bool is_last;       /* no element of `command` follows */
+    bool after_dashes;  /* an element before this one is "--" */
     struct tc_error *reterr;
 };
 
@@ -98,12 +107,20 @@ static const json_t *find_argument(const struct builder *b, const struct tci_tem
     return json_is_null(value) ? NULL : value;
 }
 
-static int push_text(struct builder *b, struct tci_buf *text)
+/* `name` is the argument in it; NULL: there is none. */
+static int push_text(struct builder *b, const char *name, struct tci_buf *text)
 {
     const char *copy;
     tci_buf_append(text, "", 0);
+    if (name && (text->too_large || text->length > element_max))
+        return invalid(b->result, less_or_stdin,
+                       "is too long for a command line, where one may have 131071 bytes", name);
     if (tci_buf_check(text, b->reterr) < 0)
         return -1;
+    b->bytes += text->length + 1 + sizeof copy;
+    if (name && b->bytes > argv_bytes_max)
+        return invalid(b->result, less_or_stdin,
+                       "makes the command line too long: it may have 1 MiB", name);
     copy = tci_arena_strndup(b->result->arena, text->data, text->length);
     return copy ? push(b, copy) : tci_error_no_memory(b->reterr);
 }
@@ -121,17 +138,42 @@ static int check_dash(struct builder *b, const char *name, const struct tci_buf 
         "begins with \"-\", and could be taken for an option", name);
 }
 
+/*
+ * The element of an argument that is absent, or of a list without items: it is left out. The attack: in
+ * ["sort", "-o", "{out}", "{in}"] without `out`, `in` would become the file that -o writes; in
+ * ["tar", "-C", "{dir}", "--", "{files...}"] without `dir`, -C would take the "--", and files could be
+ * options. At the end nothing can move up; and "--name={name}" is nobody's value.
+ */
+static int leave_out(struct builder *b, const char *element, const char *name)
+{
+    char quoted[TCI_QUOTE_MAX], option[TCI_QUOTE_MAX];
+    if (b->is_last || tci_template_is_option(element) || !tci_template_wants_value(b->before))
+        return 0;
+    (void)tci_quote(b->before, strlen(b->before), option);
+    tci_result_verdict(
+        b->result, TC_VERDICT_INVALID_INPUT,
+        "send it; or, in the policy, write option and argument as one element, as in "
+        "\"-C{dir}\" or \"--include={glob}\", which is left out whole",
+        "the argument %s cannot be left out: it stands behind %s, which would take "
+        "what follows",
+        tci_quote(name, strlen(name), quoted), option);
+    return 1;
+}
+
 /* "{name...}": each item is an element. */
-static int push_list(struct builder *b, const char *name, const json_t *list)
+static int push_list(struct builder *b, const char *element, const char *name, const json_t *list)
 {
     if (!json_is_array(list))
         return invalid(b->result, "send a list", "is not a list", name);
     if (json_array_size(list) > argv_max)
         return invalid(b->result, "send fewer items", "has too many items", name);
+    if (json_array_size(list) == 0)
+        return leave_out(b, element, name);
+    b->before = element;
     for (size_t i = 0; i < json_array_size(list); i++) {
         tc_cleanup(tci_buf_free) struct tci_buf text = TCI_BUF_INIT(argv_bytes_max);
         int r = append_value(b, name, json_array_get(list, i), &text);
-        if (r != 0 || (r = check_dash(b, name, &text)) != 0 || (r = push_text(b, &text)) != 0)
+        if (r != 0 || (r = check_dash(b, name, &text)) != 0 || (r = push_text(b, name, &text)) != 0)
             return r;
     }
     return 0;
@@ -157,16 +199,17 @@ static int push_element(struct builder *b, const char *element)
         if (!name)
             return tci_error_no_memory(b->reterr);
         if (!value)
-            return 0;
+            return leave_out(b, element, name);
         first = first ? first : name;
         if (part.is_list)
-            return push_list(b, name, value);
+            return push_list(b, element, name, value);
         if ((r = append_value(b, name, value, &text)) != 0)
             return r;
     }
     if (first && !literal && (r = check_dash(b, first, &text)) != 0)
         return r;
-    return push_text(b, &text);
+    b->before = element;
+    return push_text(b, first, &text);
 }
 
 static bool has_placeholder(const struct tci_strings *command)
@@ -186,10 +229,13 @@ static int from_arguments(struct tc_call *call, const struct tc_request *request
                           struct tci_command *ret, struct tc_error *reterr)
 {
     const struct tci_strings *command = &call->tool->settings.command;
-    struct builder b = { .result = call->result, .arguments = call->arguments, .reterr = reterr };
+    struct builder b = {
+        .result = call->result, .arguments = call->arguments, .before = "", .reterr = reterr
+    };
     int r;
 
     for (size_t i = 0; i < command->count; i++) {
+        b.is_last = i + 1 == command->count;
         if ((r = push_element(&b, command->items[i].text)) != 0)
             return r;
         b.after_dashes |= i > 0 && strcmp(command->items[i].text, "--") == 0;

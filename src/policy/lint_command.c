@@ -120,6 +120,48 @@ static void report_option(struct tci_lint *lint, const struct tci_string *elemen
                  "{%.*s} can be taken for an option", (int)part->length, part->text);
 }
 
+static bool is_required(const json_t *schema, const struct tci_template_part *part)
+{
+    size_t i;
+    json_t *name;
+    json_array_foreach(json_object_get(schema, "required"), i, name)
+    {
+        if (json_string_length(name) == part->length &&
+            memcmp(json_string_value(name), part->text, part->length) == 0)
+            return true;
+    }
+    return false;
+}
+
+/* Without its argument an element is left out, and an option before it would take what follows: calls
+ * refuse that, so the argument is not as optional as `parameters` says. */
+static void lint_left_out(struct tci_lint *lint, const struct tci_strings *command,
+                          const json_t *schema)
+{
+    const json_t *properties = json_object_get(schema, "properties");
+    const char *before = "";
+    for (size_t i = 0; i + 1 < command->count; i++) {
+        const char *element = command->items[i].text, *cursor = element;
+        struct tci_template_part part;
+        bool optional = false;
+        while (tci_template_next(&cursor, &part) > 0) {
+            if (!part.is_placeholder || is_required(schema, &part))
+                continue;
+            optional = true;
+            if (!tci_template_is_option(element) && tci_template_wants_value(before) &&
+                json_object_getn(properties, part.text, part.length))
+                tci_lint_add(lint, TCI_FINDING_OPTIONAL_VALUE, command->items[i].pos,
+                             "make it \"required\", or write both as one element, as in "
+                             "\"-C{dir}\" or \"--include={glob}\", which is left out whole",
+                             "{%.*s} can be left out, and \"%.60s\" before it would take what "
+                             "follows",
+                             (int)part.length, part.text, before);
+        }
+        if (!optional || !tci_template_is_option(element))
+            before = element;
+    }
+}
+
 /* An element that begins with a placeholder can begin with '-', unless "--" came before it. */
 static void lint_elements(struct tci_lint *lint, const struct tci_strings *command,
                           const struct tci_code *code, size_t program, json_t *properties)
@@ -195,6 +237,7 @@ static void lint_parameters(struct tci_lint *lint, const struct tci_strings *com
     if (!schema)
         return;
     lint_elements(lint, command, code, program, properties);
+    lint_left_out(lint, command, schema);
     lint_unused(lint, command, properties);
 }
 

@@ -47,3 +47,19 @@ int tci_template_next(const char **cursor, struct tci_template_part *ret)
     *cursor = p + ret->length;
     return 1;
 }
+
+bool tci_template_is_option(const char *element)
+{
+    return element[0] == '-' && element[1] && strcmp(element, "--") != 0;
+}
+
+bool tci_template_wants_value(const char *element)
+{
+    size_t dashes = element[1] == '-' ? 2 : 1, open;
+    if (!tci_template_is_option(element) || (dashes == 2 && strchr(element, '=')))
+        return false;
+    for (open = 0; element[open] && (element[open] != '{' || element[open + 1] == '{'); open++)
+        open += element[open] == '{'; /* a brace that is text */
+    return !element[open] ||
+           open <= dashes; /* in "-{letter}" the placeholder is the option's name */
+}

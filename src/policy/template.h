@@ -19,4 +19,10 @@ struct tci_template_part {
 /* Takes the next part from *cursor. 1: *ret is filled; 0: at the end; -1: malformed here. */
 int tci_template_next(const char **cursor, struct tci_template_part *ret);
 
+/* Would a program take the element behind this one for its value? An option that has none of its own:
+ * "-C" and "--include" may, "-C{dir}", "--include={glob}" and "--" do not. */
+bool tci_template_wants_value(const char *element);
+/* Is it an option by itself, as "--include={glob}" is? Without it nothing moves to another's place. */
+bool tci_template_is_option(const char *element);
+
 #endif

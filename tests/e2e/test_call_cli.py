@@ -222,6 +222,61 @@ def test_usage(run, toolcage):
     assert run("call", "echo", "{}", "x").returncode == 125
 
 
+@pytest.mark.parametrize("word", ["--no-journal", "--journal=other.db", "--policy=evil.toml", "--out=out", "-oout", "--agent=reader",
+                                  "--session=x", "--mode=replay", "--help", "--json", "--", "-x"])
+def test_arguments_are_never_an_option(run, result, place, word):
+    """A model writes them: it must not write the command line."""
+    (place / "evil.toml").write_text('version = 1\n[tool.input]\ncommand = ["echo", "evil"]\n')
+    value = result("--agent", "idle", "input", word)
+    assert (value["verdict"], value["agent"], len(value["state_hash"])) == ("denied", "idle", 64)
+    done = run("call", "input", word)
+    assert (done.returncode, done.stdout) == (125, "") and "invalid_input" in done.stderr and "not valid JSON" in done.stderr
+    assert not (place / "other.db").exists() and not (place / "out").exists()
+
+
+def test_name_of_a_tool_is_never_an_option_behind_two_dashes(run):
+    for name in ("--help", "--no-journal", "--policy=evil.toml", "--"):
+        done = run("call", "--", name, "{}")
+        assert (done.returncode, done.stdout) == (125, "") and "denied" in done.stderr and name in done.stderr
+
+
+def test_options_come_before_the_tool(run):
+    done = run("call", "echo", "{}", "--json")
+    assert done.returncode == 125 and "remedy: options come before TOOL" in done.stderr
+    done = run("call", "echo", "{}", "more")
+    assert done.returncode == 125 and "remedy: remove it" in done.stderr
+
+
+@pytest.mark.parametrize("words", [("--agent", "", "echo"), ("--agent", "\udcff", "echo"), ("",), ("\udcff\udcfe",), ("--session", "", "echo"),
+                                   ("--agent", "idle", ""), ("--agent", "idle", "\udcff")])
+def test_names_that_are_none_are_an_error_of_usage(run, words):
+    done = run("call", "--json", *words, "{}")
+    assert (done.returncode, done.stdout) == (125, "") and "the name of the" in done.stderr and "remedy:" in done.stderr
+
+
+def test_option_does_not_take_what_follows_an_absent_argument(run):
+    policy = """version = 1
+[tool.pack]
+command = ["printf", "<%s>", "-C", "{dir}", "--", "{files...}"]
+"""
+    words = ("call", "--policy", "-", "pack")
+    done = run(*words, '{"files": ["--checkpoint-action=exec=id"]}', input=policy)
+    assert (done.returncode, done.stdout) == (125, "") and "cannot be left out" in done.stderr
+    assert run(*words, '{"dir": "d", "files": ["-x"]}', input=policy).stdout == "<-C><d><--><-x>"
+
+
+def test_longest_argument_runs_and_a_longer_one_is_refused(result):
+    """Up to what the kernel takes, in a real cage."""
+    value = result("input", "-", input='{"x": "' + "a" * 200_000 + '"}')
+    assert value["verdict"] == "ok"
+    value = result("echo", "-", input='{"word": "' + "a" * 131071 + '"}')
+    assert (value["verdict"], len(value["stdout"])) == ("ok", 131077)
+    value = result("echo", "-", input='{"word": "' + "a" * 131072 + '"}')
+    assert value["verdict"] == "invalid_input" and '"word" is too long' in value["reason"]
+    items = json.dumps(["a" * 100_000] * 9)
+    assert result("echo", "-", input='{"word": "a", "rest": ' + items + "}")["verdict"] == "ok"
+
+
 # ---- definitions ---------------------------------------------------------------------------------
 
 NAME = {"type": "string", "pattern": "^[a-zA-Z0-9_-]{1,64}$"}

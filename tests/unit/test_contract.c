@@ -20,6 +20,23 @@ static const char policy_text[] =
     "headers = { type = \"array\", items = { type = \"string\" } } } }\n"
     "[tool.dashes]\n"
     "command = [\"printf\", \"<%s>\", \"{a}{b}\", \"--\", \"{c}\", \"{list...}\"]\n"
+    "[tool.behind]\n"
+    "command = [\"printf\", \"<%s>\", \"-C\", \"{dir}\", \"--include={glob}\", \"./{file}\", "
+    "\"--\", \"{files...}\"]\n"
+    "[tool.behind_list]\n"
+    "command = [\"printf\", \"<%s>\", \"--opt\", \"{list...}\", \"{a}\"]\n"
+    "[tool.at_end]\n"
+    "command = [\"printf\", \"<%s>\", \"-C\", \"{dir}\"]\n"
+    "[tool.not_behind]\n"
+    "command = [\"printf\", \"<%s>\", \"--color=auto\", \"{a}\", \"-C{b}\", \"{c}\", \"--\", "
+    "\"{d}\", \"-\", \"{e}\", \"end\"]\n"
+    "[tool.run]\n"
+    "command = [\"printf\", \"<%s>\", \"-o\", \"--x={x}\", \"-y{y}\", \"{out}\", \"{in}\"]\n"
+    "[tool.letter]\n"
+    "command = [\"printf\", \"<%s>\", \"-{letter}\", \"{value}\", \"end\"]\n"
+    "[tool.eight]\n"
+    "command = [\"true\", \"{a}\", \"{a}\", \"{a}\", \"{a}\", \"{a}\", \"{a}\", \"{a}\", \"{a}\", "
+    "\"--b={b}{b}\", \"{c...}\"]\n"
     "[tool.stdin]\n"
     "command = [\"cat\"]\n"
     "[tool.typed_stdin]\n"
@@ -352,6 +369,72 @@ static void test_absent_argument_drops_its_element(void **state)
     expect_printed(call_with(state, "dashes", "{\"a\":\"x\",\"b\":\"\",\"list\":[]}"), "<x><-->");
 }
 
+/* It would take another's place behind the option, or make it take the "--". */
+static void test_value_of_an_option_cannot_be_left_out(void **state)
+{
+    static const struct {
+        const char *tool, *arguments, *name, *option; /* or NULL, and what is printed */
+    } cases[] = {
+        { "behind", "{\"files\":[\"--x\"],\"file\":\"f\"}", "\"dir\"", "\"-C\"" },
+        { "behind", "{\"dir\":null}", "\"dir\"", "\"-C\"" },
+        { "behind", "{\"dir\":\"d\"}", NULL, "<-C><d><-->" },
+        { "behind", "{\"dir\":\"d\",\"files\":[\"-x\"]}", NULL, "<-C><d><--><-x>" },
+        { "behind_list", "{\"a\":\"x\"}", "\"list\"", "\"--opt\"" },
+        { "behind_list", "{\"list\":[],\"a\":\"x\"}", "\"list\"", "\"--opt\"" },
+        { "behind_list", "{\"list\":[]}", "\"list\"", "\"--opt\"" },
+        { "behind_list", "{\"list\":[1]}", NULL, "<--opt><1>" },
+        { "at_end", "{}", NULL, "<-C>" },
+        { "not_behind", "{}", NULL, "<--color=auto><--><-><end>" },
+        { "not_behind", "{\"b\":\"x\"}", NULL, "<--color=auto><-Cx><--><-><end>" },
+        /* Options that are left out themselves stand between nothing. */
+        { "run", "{\"in\":\"victim\"}", "\"out\"", "\"-o\"" },
+        { "run", "{\"in\":\"i\",\"y\":1}", NULL, "<-o><-y1><i>" },
+        { "run", "{\"in\":\"i\",\"out\":\"o\"}", NULL, "<-o><o><i>" },
+        { "letter", "{\"letter\":\"o\"}", "\"value\"", "\"-{letter}\"" },
+        { "letter", "{\"letter\":\"o\",\"value\":1}", NULL, "<-o><1><end>" },
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        struct tc_result *r = call_with(state, cases[i].tool, cases[i].arguments);
+        char reason[128];
+        if (!cases[i].name) {
+            expect_printed(r, cases[i].option);
+            continue;
+        }
+        (void)snprintf(reason, sizeof reason,
+                       "the argument %s cannot be left out: it stands behind %s, ", cases[i].name,
+                       cases[i].option);
+        expect(r, TC_VERDICT_INVALID_INPUT, reason, "\"--include={glob}\"");
+    }
+}
+
+static void test_arguments_too_long_for_a_command_line(void **state)
+{
+    static const struct {
+        size_t length;
+        const char *tool, *head, *unit, *tail, *reason; /* NULL: it fits */
+    } cases[] = {
+        { 131071, "dashes", "{\"c\":\"", "x", "\"}", NULL },
+        { 131072, "dashes", "{\"c\":\"", "x", "\"}", "the argument \"c\" is too long" },
+        { 131072, "dashes", "{\"list\":[1,\"", "x", "\"]}", "the argument \"list\" is too long" },
+        { 65532, "eight", "{\"b\":\"", "x", "\"}", NULL },
+        { 65534, "eight", "{\"b\":\"", "x", "\"}", "the argument \"b\" is too long" },
+        { 1048000, "eight", "{\"b\":\"", "x", "\"}", "the argument \"b\" is too long" },
+        { 131050, "eight", "{\"a\":\"", "x", "\"}", NULL },
+        { 131064, "eight", "{\"a\":\"", "x", "\"}", "the argument \"a\" makes the command line" },
+        { 60000, "eight", "{\"c\":[1", ",1", "]}", NULL },
+        { 65000, "eight", "{\"c\":[\"a\"", ",\"12345678\"", "]}", "\"c\" makes the command line" },
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        char *text = repeat(cases[i].head, cases[i].unit, cases[i].length, cases[i].tail);
+        struct tc_result *r = call_with(state, cases[i].tool, text);
+        if (cases[i].reason)
+            expect(r, TC_VERDICT_INVALID_INPUT, cases[i].reason, "on stdin");
+        else
+            expect(r, TC_VERDICT_OK, "", "");
+        free(text);
+    }
+}
+
 static void test_arrays_expand_only_where_the_template_says_so(void **state)
 {
     expect_invalid(state, "dashes", "{\"c\":[\"x\"]}", "is not a string, a number or a boolean");
@@ -553,7 +636,7 @@ static void test_schemas_are_completed_for_model_apis(void **state)
                          strcmp(name, "json") == 0 || strcmp(name, "typed_stdin") == 0);
         seen++;
     }
-    assert_int_equal(seen, 11);
+    assert_int_equal(seen, 18);
     json_decref(json);
 }
 
@@ -586,6 +669,8 @@ int main(void)
         TEST(test_long_argument_arrives_whole),
         TEST(test_no_argument_becomes_an_option),
         TEST(test_absent_argument_drops_its_element),
+        TEST(test_value_of_an_option_cannot_be_left_out),
+        TEST(test_arguments_too_long_for_a_command_line),
         TEST(test_arrays_expand_only_where_the_template_says_so),
         TEST(test_output_that_keeps_the_contract_is_parsed),
         TEST(test_output_that_breaks_the_contract_is_not_handed_out),
