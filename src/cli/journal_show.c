@@ -7,19 +7,24 @@
 
 #include <errno.h>
 #include <inttypes.h>
+#include <jansson.h>
 #include <string.h>
 #include "base/moment.h"
 #include "base/utf8.h"
+#include "json/canonical.h"
 #include "json/write.h"
 
 enum {
     rows_for_people = 20,
     row_max = 256 * 1024 * 1024, /* of JSON; a row's texts are far smaller */
+    indent_max = 64,             /* levels that are shown by blanks */
+    depth_max = 128,             /* of JSON that is shown as such: readers have limits, too */
 };
 
 struct show {
     bool json, full;
-    uint64_t shown;
+    uint64_t shown, changed; /* changed: rows that are not what was recorded */
+    struct tci_buf scratch;
 };
 
 /* ---- for people --------------------------------------------------------------------------- */
@@ -84,6 +89,36 @@ static void print_member(const char *name, const char *value)
     (void)fputc('\n', stdout);
 }
 
+static bool is_deep(const char *text)
+{
+    unsigned depth = 0;
+    bool in_string = false;
+    for (const char *p = text; *p && depth <= depth_max; p++) {
+        if (in_string && *p == '\\' && p[1])
+            p++;
+        else if (*p == '"')
+            in_string = !in_string;
+        else if (!in_string && (*p == '{' || *p == '['))
+            depth++;
+        else if (!in_string && (*p == '}' || *p == ']') && depth > 0)
+            depth--;
+    }
+    return depth > depth_max;
+}
+
+/* A text may be anything, in a file of a stranger's: pasted into ours, it could add members. */
+static bool is_json(const char *text)
+{
+    json_t *value = is_deep(text) ? NULL : tci_json_read(text, strlen(text), NULL);
+    json_decref(value);
+    return value;
+}
+
+static void new_line(struct tci_buf *out, unsigned depth)
+{
+    tci_buf_printf(out, "\n%*s", (int)(2 * (depth < indent_max ? depth : indent_max)), "");
+}
+
 /* Canonical JSON with a line for each member. Texts stay as they are: their escapes keep a line break
  * in them from looking like one of ours. */
 static void print_json(const char *name, const char *text)
@@ -96,7 +131,13 @@ static void print_json(const char *name, const char *text)
         (void)printf("%-13s only the hash is kept\n", name);
         return;
     }
-    for (const char *p = text; *p; p++) {
+    if (!is_json(text)) {
+        (void)printf("%s (not JSON, or too deep):\n", name);
+        cli_print_line(stdout, text);
+        (void)fputc('\n', stdout);
+        return;
+    }
+    for (const char *p = text; *p && !out.too_large; p++) {
         bool opens = *p == '{' || *p == '[', closes = *p == '}' || *p == ']';
         bool empty = opens && (p[1] == '}' || p[1] == ']');
         if (in_string || *p == '"') {
@@ -107,18 +148,25 @@ static void print_json(const char *name, const char *text)
             continue;
         }
         if (closes && p > text && p[-1] != '{' && p[-1] != '[')
-            tci_buf_printf(&out, "\n%*s", (int)(2 * --depth), "");
+            new_line(&out, --depth);
         tci_buf_char(&out, *p);
         if (*p == ':')
             tci_buf_char(&out, ' ');
         if ((opens && !empty) || *p == ',')
-            tci_buf_printf(&out, "\n%*s", (int)(2 * (depth += opens ? 1 : 0)), "");
+            new_line(&out, depth += opens ? 1 : 0);
     }
     (void)printf("%s:\n", name);
     if (tci_buf_check(&out, NULL) == 0)
         cli_print_safe(stdout, out.data, out.length);
     else
         cli_print_line(stdout, text);
+    (void)fputc('\n', stdout);
+}
+
+static void print_problem(const struct tci_journal_row *row, const char *problem)
+{
+    (void)printf("row %" PRIu64 " is not what was recorded: ", row->row);
+    cli_print_line(stdout, problem);
     (void)fputc('\n', stdout);
 }
 
@@ -149,7 +197,18 @@ static void print_full(const struct tci_journal_row *row)
 
 /* ---- JSON --------------------------------------------------------------------------------- */
 
-static void write_row(struct tci_json *json, const struct tci_journal_row *row, bool full)
+static void write_text(struct tci_json *json, const char *name, const char *text)
+{
+    if (!text)
+        tci_json_value(json, name, "null");
+    else if (is_json(text))
+        tci_json_value(json, name, text);
+    else
+        tci_json_string(json, name, text);
+}
+
+static void write_row(struct tci_json *json, const struct tci_journal_row *row, const char *problem,
+                      bool full)
 {
     const struct tci_journal_entry *entry = &row->entry;
     char moment[TCI_MOMENT_TEXT_MAX];
@@ -169,24 +228,26 @@ static void write_row(struct tci_json *json, const struct tci_journal_row *row, 
     tci_json_string(json, "request_hash", entry->request_hash);
     tci_json_string(json, "result_hash", entry->result_hash);
     tci_json_string(json, "policy_hash", entry->policy_hash);
-    tci_json_value(json, "grants", entry->grants && *entry->grants ? entry->grants : "[]");
+    write_text(json, "grants", entry->grants && *entry->grants ? entry->grants : "[]");
     tci_json_string(json, "row_before", row->row_before);
     tci_json_string(json, "previous", row->previous);
     tci_json_string(json, "state_hash", row->state_hash);
     if (full) {
-        tci_json_value(json, "request", entry->request ? entry->request : "null");
-        tci_json_value(json, "result", entry->result ? entry->result : "null");
+        write_text(json, "request", entry->request);
+        write_text(json, "result", entry->result);
     }
+    if (problem)
+        tci_json_string(json, "problem", problem);
     tci_json_object_end(json);
 }
 
 /* A row at a time: a journal is larger than memory may be. */
-static int print_row_json(const struct tci_journal_row *row, struct show *show,
+static int print_row_json(const struct tci_journal_row *row, const char *problem, struct show *show,
                           struct tc_error *reterr)
 {
     tc_cleanup(tci_buf_free) struct tci_buf out = TCI_BUF_INIT(row_max);
     struct tci_json json = { .out = &out };
-    write_row(&json, row, show->full);
+    write_row(&json, row, problem, show->full);
     if (tci_buf_check(&out, reterr) < 0)
         return -1;
     (void)fputs(show->shown ? ",\n" : "\n", stdout);
@@ -199,9 +260,14 @@ static int print_row_json(const struct tci_journal_row *row, struct show *show,
 static int show_row(void *context, const struct tci_journal_row *row, struct tc_error *reterr)
 {
     struct show *show = context;
+    struct tc_error failed = { 0 };
+    const char *problem = tci_journal_row_check(row, &show->scratch, &failed);
     int r = 0;
+
+    if (failed.code != TC_ERROR_NONE)
+        return tci_error_no_memory(reterr);
     if (show->json) {
-        r = print_row_json(row, show, reterr);
+        r = print_row_json(row, problem, show, reterr);
     } else if (show->full) {
         if (show->shown)
             (void)fputc('\n', stdout);
@@ -209,6 +275,9 @@ static int show_row(void *context, const struct tci_journal_row *row, struct tc_
     } else {
         print_row(row, show->shown == 0);
     }
+    if (problem && !show->json)
+        print_problem(row, problem);
+    show->changed += problem ? 1 : 0;
     show->shown++;
     return r < 0 ? r : (ferror(stdout) ? 1 : 0); /* nobody reads any more: stop */
 }
@@ -216,7 +285,9 @@ static int show_row(void *context, const struct tci_journal_row *row, struct tc_
 int cli_journal_show(const struct cli_call *call, const char *call_id)
 {
     tc_cleanup(tci_journal_closep) struct tci_journal *journal = NULL;
-    struct show show = { .json = cli_given(call, CLI_JSON), .full = call_id };
+    struct show show = { .json = cli_given(call, CLI_JSON),
+                         .full = call_id,
+                         .scratch = TCI_BUF_INIT(row_max) };
     struct tci_journal_query query = {
         .session = call->values[CLI_SESSION],
         .tool = call->values[CLI_TOOL],
@@ -227,7 +298,7 @@ int cli_journal_show(const struct cli_call *call, const char *call_id)
     };
     struct tci_buf rest = TCI_BUF_INIT(64);
     struct tc_error error = { 0 };
-    int status;
+    int status, r;
 
     if (cli_given(call, CLI_LAST) && !cli_number(call, CLI_LAST, &query.last))
         return CLI_EXIT_REFUSED;
@@ -236,12 +307,15 @@ int cli_journal_show(const struct cli_call *call, const char *call_id)
         return status;
     if (show.json)
         (void)fputs("{\"rows\":[", stdout);
-    if (tci_journal_each(journal, &query, show_row, &show, &error) < 0) {
+    r = tci_journal_each(journal, &query, show_row, &show, &error);
+    tci_buf_free(&show.scratch);
+    if (r < 0) {
         (void)fflush(stdout);
         return cli_fail(&error);
     }
     if (!show.shown && call_id && !show.json)
         (void)fputs("the journal has no such call\n", stdout);
     tci_buf_string(&rest, show.json ? "\n]}\n" : "");
-    return cli_output(&rest, !show.json, !show.shown && call_id ? CLI_EXIT_FINDINGS : CLI_EXIT_OK);
+    return cli_output(&rest, !show.json,
+                      show.changed || (!show.shown && call_id) ? CLI_EXIT_FINDINGS : CLI_EXIT_OK);
 }

@@ -81,6 +81,10 @@ int tci_call_read_arguments(struct tc_call *call, const struct tc_request *reque
 /* call_replay.c: the request in its canonical form; in replay, the result that was recorded. */
 int tci_call_replay(struct tc_call *call, const struct tc_request *request,
                     struct tc_error *reterr);
+/* call_replay.c, once it is known whether the call may be made. One that an agent may not make is
+ * recorded as [defaults] say, and of the request only the hash: the agent must not learn from the
+ * record's absence that there is such a tool, nor the journal get what the tool would keep out of it. */
+void tci_call_decided(struct tc_call *call, const struct tc_request *request, bool allowed);
 /* call_replay.c, when the caller takes the result: its recorded output, for on_output. */
 void tci_call_replay_output(struct tc_call *call);
 /* call_nest.c: the call around it, if there is one. */

@@ -55,24 +55,13 @@ static void write_grants(const struct tc_call *call, struct tci_buf *out)
 
 /* ---- the record --------------------------------------------------------------------------- */
 
-/* Names of a request may be any bytes; columns hold text. */
-static const char *column(struct tci_arena *arena, const char *name)
-{
-    char quoted[TCI_QUOTE_MAX];
-    if (!name)
-        return "";
-    if (tci_is_utf8(name, strlen(name)))
-        return name;
-    return tci_arena_strdup(arena, tci_quote(name, strlen(name), quoted));
-}
-
 static char *stored_result(const struct tc_call *call, struct tc_error *reterr)
 {
     const struct tci_recorded *recorded = call->recorded;
     struct tc_result copy;
     char *text;
 
-    if (!recorded->secrets.count) {
+    if (!tci_has_secrets(&recorded->secrets)) {
         text = tci_result_canonical(&call->result->public);
     } else {
         if (tci_redact_result(call->result->arena, &call->result->public, &recorded->secrets, &copy,
@@ -95,18 +84,16 @@ static int append(const struct tc_call *call, const char *result, const char *gr
         .kind = "call",
         .session = public->session ? public->session : "",
         .call_id = public->call_id,
-        .tool = column(call->result->arena, public->tool),
-        .agent = column(call->result->arena, public->agent),
+        .tool = public->tool ? public->tool : "",
+        .agent = public->agent ? public->agent : "",
         .verdict = tc_verdict_name(public->verdict),
         .started_us = recorded->began_us,
         .ended_us = recorded->began_us + (int64_t)(tci_clock_us() - recorded->began_clock),
-        .request = whole ? recorded->text : NULL,
+        .request = whole && !recorded->without_request ? recorded->text : NULL,
         .result = whole ? result : NULL,
         .policy_hash = call->engine->policy->hash,
         .grants = grants,
     };
-    if (!entry.tool || !entry.agent)
-        return tci_error_no_memory(reterr);
     memcpy(entry.request_hash, recorded->hash, sizeof entry.request_hash);
     tci_sha256_text(result, strlen(result), entry.result_hash);
     return tci_journal_append(call->engine->journal, &entry, ret_state_hash, reterr);

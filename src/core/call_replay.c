@@ -206,6 +206,37 @@ static int check_session(const char *session, struct tc_error *reterr)
     return -1;
 }
 
+/* A nested call is also made for the agents around it, which are not known yet. */
+static bool may_be_recorded_by_defaults(const struct tc_call *call,
+                                        const struct tc_request *request)
+{
+    return (request->agent || request->parent) &&
+           call->engine->policy->anonymous->settings.record != TCI_RECORD_FALSE;
+}
+
+void tci_call_decided(struct tc_call *call, const struct tc_request *request, bool allowed)
+{
+    struct tci_recorded *recorded = call->recorded;
+    if (!recorded)
+        return;
+    if (!allowed && (request->agent || request->parent)) {
+        recorded->record = call->engine->policy->anonymous->settings.record;
+        recorded->without_request = true;
+    }
+    if (recorded->record == TCI_RECORD_FALSE)
+        call->recorded = NULL;
+}
+
+/* What cannot be recorded does not run: a tool that fills the disk would run unseen from then on. Nor is
+ * the refusal recorded; what is left of the space is for revoke and prune. */
+static int check_journal(struct tc_call *call, struct tc_error *reterr)
+{
+    if (tci_journal_writable(call->engine->journal, strlen(call->recorded->text), reterr) == 0)
+        return 0;
+    call->recorded = NULL;
+    return tci_error_wrap(reterr, "the call was not made, since it could not be recorded");
+}
+
 int tci_call_replay(struct tc_call *call, const struct tc_request *request, struct tc_error *reterr)
 {
     struct tc_engine *engine = call->engine;
@@ -221,7 +252,8 @@ int tci_call_replay(struct tc_call *call, const struct tc_request *request, stru
     settings = &(tool ? tool : engine->policy->anonymous)->settings;
     if (engine->mode == TC_MODE_REPLAY)
         call->tool = tool ? tool : engine->policy->anonymous; /* for callers; nothing is decided */
-    if (settings->record == TCI_RECORD_FALSE && engine->mode == TC_MODE_LIVE)
+    if (settings->record == TCI_RECORD_FALSE && engine->mode == TC_MODE_LIVE &&
+        !may_be_recorded_by_defaults(call, request))
         return 0;
     call->recorded = tci_arena_new_of(call->result->arena, struct tci_recorded);
     if (!call->recorded)
@@ -232,5 +264,6 @@ int tci_call_replay(struct tc_call *call, const struct tc_request *request, stru
     if (tci_request_text(call, request, settings, tci_journal_salt(engine->journal), call->recorded,
                          reterr) < 0)
         return -1;
-    return engine->mode == TC_MODE_REPLAY ? replay(call, request, reterr) : 0;
+    return engine->mode == TC_MODE_REPLAY ? replay(call, request, reterr)
+                                          : check_journal(call, reterr);
 }

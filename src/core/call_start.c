@@ -8,10 +8,35 @@
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/timerfd.h>
 #include <time.h>
 #include "base/clock.h"
 #include "core/engine_tools.h"
+#include "core/record.h"
+
+/* Names are shown, recorded and compared. An empty one would look like none at all, and so a call of an
+ * agent like one of the owner's; one that is not UTF-8 would be another in each of these places. It is
+ * about the form alone: whether there is such a tool has no part in it. */
+static int check_names(const struct tc_request *request, struct tc_error *reterr)
+{
+    const struct {
+        const char *what, *name;
+    } names[] = { { "tool", request->tool },
+                  { "agent", request->agent },
+                  { "session", request->session } };
+    for (size_t i = 0; i < tci_array_size(names); i++) {
+        const char *name = names[i].name;
+        if (!name || (*name && tci_is_utf8(name, strlen(name))))
+            continue;
+        tci_error_set(reterr, TC_ERROR_USAGE, "the name of the %s is %s", names[i].what,
+                      *name ? "not UTF-8" : "empty");
+        tci_error_remedy(reterr, "give a name of UTF-8 text%s",
+                         request->tool == name && !request->argv ? "" : ", or none");
+        return -1;
+    }
+    return 0;
+}
 
 static int check_request(const struct tc_request *request, struct tc_error *reterr)
 {
@@ -35,7 +60,7 @@ static int check_request(const struct tc_request *request, struct tc_error *rete
     for (size_t i = 0; i < tci_array_size(checks); i++)
         if (checks[i].wrong)
             return tci_error_set(reterr, TC_ERROR_USAGE, "%s", checks[i].message);
-    return 0;
+    return check_names(request, reterr);
 }
 
 static int copy_name(struct tci_arena *arena, const char *name, const char **ret)
@@ -155,8 +180,11 @@ static int prepare(struct tc_call *call, const struct tc_request *request, struc
     int r;
 
     if ((r = tci_call_read_arguments(call, request, reterr)) != 0 ||
-        (r = tci_call_replay(call, request, reterr)) != 0 ||
-        (r = tci_call_decide(call, request, reterr)) != 0)
+        (r = tci_call_replay(call, request, reterr)) != 0)
+        return r;
+    r = tci_call_decide(call, request, reterr);
+    tci_call_decided(call, request, r == 0);
+    if (r != 0)
         return r;
     call->result->public.backend = tci_backend_kind_name(call->tool->settings.backend);
     if ((r = tci_call_limits(call, request, &limits, reterr)) != 0 ||

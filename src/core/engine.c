@@ -268,7 +268,7 @@ int tci_engine_open_with(const struct tc_engine_options *options, tci_backend_fi
     engine->flags = options->flags;
     engine->on_approval = options->on_approval;
     engine->approval_context = options->approval_context;
-    if (take_policy(engine, options, reterr) < 0 ||
+    if (take_policy(engine, options, reterr) < 0 || tci_engine_find_policy(engine, reterr) < 0 ||
         tci_engine_open_journal(engine, options, reterr) < 0) {
         tc_engine_close(engine);
         return -1;
@@ -298,6 +298,7 @@ void tc_engine_close(struct tc_engine *engine)
     tci_engine_tools_free(engine);
     tci_engine_close_journal(engine);
     free(engine->uses);
+    free(engine->policy_place);
     tci_close(engine->null);
     tc_policy_free(engine->own_policy);
     (void)pthread_mutex_destroy(&engine->lock);

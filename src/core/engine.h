@@ -45,6 +45,7 @@ struct tc_engine {
     struct tci_plan_entry *plans[TCI_PLANS_MAX];
     size_t plan_count;
     uint64_t clock;
+    char *policy_place;         /* engine_grants.c: by it grants are counted in a journal */
     struct tci_grant_use *uses; /* of grants with "max_calls" */
     size_t use_count;
     struct tci_journal *journal; /* NULL: nothing is recorded */
@@ -65,6 +66,8 @@ struct tc_call;
 /* engine_tools.c: a tool of the policy, or of the host; NULL: there is none. */
 const struct tci_tool *tci_engine_tool(struct tc_engine *engine, const char *name);
 void tci_engine_tools_free(struct tc_engine *engine);
+/* engine_grants.c */
+int tci_engine_find_policy(struct tc_engine *engine, struct tc_error *reterr) tci_must_check;
 /* engine_runtime.c */
 void tci_engine_grants_free(struct tc_engine *engine);
 /* call_nest.c */

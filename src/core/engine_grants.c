@@ -8,9 +8,12 @@
  */
 #include "core/call.h"
 
+#include <limits.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include "base/clock.h"
+#include "base/path.h"
 #include "core/engine_runtime.h"
 #include "core/grants_list.h"
 #include "journal/count_all.h"
@@ -52,15 +55,27 @@ static uint64_t *calls_of(struct tc_engine *engine, const struct tci_grant *gran
     return &uses[engine->use_count++].calls;
 }
 
-/* The name of a policy's grant in the journal. By the file's place, and not by the name that somebody
- * gave it: "./a.toml" must not count anew what "a.toml" has used up. */
-static const char *key_of(const struct tc_engine *engine, struct tci_arena *arena,
-                          const char *agent, const char *tool)
+/* Where the policy's file is, links followed: "./a.toml" or a link to it must not count anew what
+ * "a.toml" has used up. */
+int tci_engine_find_policy(struct tc_engine *engine, struct tc_error *reterr)
 {
     const struct tc_policy *policy = engine->policy;
     const char *file = policy->file ? policy->file : "-", *slash = strrchr(file, '/');
-    return tci_arena_printf(arena, "%s\x1f%s\x1f%s/%s", agent, tool,
-                            policy->directory ? policy->directory : "", slash ? slash + 1 : file);
+    const char *directory = policy->directory ? policy->directory : "";
+    bool is_file = *directory && strcmp(file, "-") != 0;
+    char path[TCI_PATH_MAX + NAME_MAX + 2], real[PATH_MAX];
+
+    (void)snprintf(path, sizeof path, "%s/%s", directory, slash ? slash + 1 : file);
+    /* If the file is gone its name must do. */
+    engine->policy_place = strdup(is_file && realpath(path, real) ? real : path);
+    return engine->policy_place ? 0 : tci_error_no_memory(reterr);
+}
+
+/* The name of a policy's grant in the journal: by the file's place, not by the name somebody gave it. */
+static const char *key_of(const struct tc_engine *engine, struct tci_arena *arena,
+                          const char *agent, const char *tool)
+{
+    return tci_arena_printf(arena, "%s\x1f%s\x1f%s", agent, tool, engine->policy_place);
 }
 
 static int calls_made(struct tc_engine *engine, const struct tci_grant *grant, const char *key,

@@ -22,8 +22,12 @@ int tci_engine_open_journal(struct tc_engine *engine, const struct tc_engine_opt
 {
     if (options->mode != TC_MODE_LIVE && options->mode != TC_MODE_REPLAY)
         return tci_error_set(reterr, TC_ERROR_USAGE, "there is no mode %d", (int)options->mode);
-    if (options->journal_path)
-        return tci_journal_open(options->journal_path, flags_of(options), &engine->journal, reterr);
+    if (options->journal_path) {
+        if (tci_journal_open(options->journal_path, flags_of(options), &engine->journal, reterr) <
+            0)
+            return -1;
+        return options->mode == TC_MODE_LIVE ? tci_journal_writable(engine->journal, 0, reterr) : 0;
+    }
     if (options->mode == TC_MODE_LIVE)
         return 0;
     tci_error_set(reterr, TC_ERROR_USAGE, "replay needs a journal to read from");

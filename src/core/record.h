@@ -18,16 +18,25 @@ struct tci_secret {
 };
 
 struct tci_secrets {
-    struct tci_secret *items; /* the longest first */
+    struct tci_secret *items;
     size_t count;
+    bool unread; /* the arguments could not be read: nothing that is said of them may be stored */
+    bool too_large; /* not all secrets are here: nothing may be stored but hashes */
 };
+
+/* May the result itself not be stored? */
+static inline bool tci_has_secrets(const struct tci_secrets *secrets)
+{
+    return secrets->count > 0 || secrets->unread || secrets->too_large;
+}
 
 /*
  * Writes the arguments in canonical form, with {"redacted":"sha256:..."} in place of every value that
  * a pointer (RFC 6901) names; a pointer to nothing is no error. The hash begins with the salt, so that
- * equal values show and cannot be guessed without the journal. Strings in them become secrets.
+ * equal values show and cannot be guessed without the journal. Strings, numbers and names of members
+ * in them become secrets. `sent`: the arguments as the caller wrote them, or NULL.
  */
-int tci_redact_arguments(struct tci_arena *arena, const struct json_t *arguments,
+int tci_redact_arguments(struct tci_arena *arena, const struct json_t *arguments, const char *sent,
                          const struct tci_strings *pointers, const unsigned char *salt,
                          struct tci_buf *out, struct tci_secrets *ret,
                          struct tc_error *reterr) tci_must_check;
@@ -46,7 +55,8 @@ int tci_redact_result(struct tci_arena *arena, const struct tc_result *result,
 
 /* A call that leaves a record; in the arena of its result. */
 struct tci_recorded {
-    enum tci_record record; /* what is kept: never FALSE in a live call */
+    enum tci_record record; /* what is kept: never FALSE in a live call that was decided */
+    bool without_request;   /* of the request only the hash, whatever `record` says */
     const char *text;       /* the request in its canonical form */
     char hash[TCI_SHA256_TEXT_MAX];
     struct tci_secrets secrets;

@@ -66,23 +66,36 @@ static void put_raw_arguments(struct tci_json *json, const char *text, bool reda
     }
 }
 
+static int put_redacted(struct tci_json *json, const struct tc_call *call, const char *sent,
+                        const struct tci_strings *redact, const unsigned char *salt,
+                        struct tci_secrets *ret_secrets, struct tc_error *reterr)
+{
+    /* Pointers lead into objects. A text that holds the object once more, as models write it, would
+     * be stored with all that is in it. */
+    struct tci_string everything = { .text = "" };
+    struct tci_strings whole = { &everything, 1 };
+
+    tci_json_raw(json, "arguments", "");
+    return tci_redact_arguments(call->result->arena, call->arguments, sent,
+                                json_is_object(call->arguments) ? redact : &whole, salt, json->out,
+                                ret_secrets, reterr);
+}
+
 static int put_arguments(struct tci_json *json, const struct tc_call *call,
                          const struct tc_request *request, const struct tci_strings *redact,
                          const unsigned char *salt, struct tci_secrets *ret_secrets,
                          struct tc_error *reterr)
 {
     if (!call->arguments) {
+        ret_secrets->unread = redact->count > 0;
         put_raw_arguments(json, request->arguments_json ? request->arguments_json : "",
                           redact->count > 0, salt);
         return 0;
     }
-    if (!redact->count) {
-        tci_json_raw(json, "arguments", call->arguments_text);
-        return 0;
-    }
-    tci_json_raw(json, "arguments", "");
-    return tci_redact_arguments(call->result->arena, call->arguments, redact, salt, json->out,
-                                ret_secrets, reterr);
+    if (redact->count)
+        return put_redacted(json, call, request->arguments_json, redact, salt, ret_secrets, reterr);
+    tci_json_raw(json, "arguments", call->arguments_text);
+    return 0;
 }
 
 static void put_argv(struct tci_json *json, const char *const *argv)
@@ -150,6 +163,8 @@ int tci_request_text(const struct tc_call *call, const struct tc_request *reques
     else if (put_arguments(&json, call, request, &settings->redact, salt, &ret->secrets, reterr) <
              0)
         return -1;
+    if (ret->secrets.too_large && ret->record == TCI_RECORD_TRUE)
+        ret->record = TCI_RECORD_HASH_ONLY;
     put_input(&json, request);
     put_limits(&json, &request->limits);
     if (request->parent)

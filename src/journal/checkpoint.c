@@ -111,7 +111,7 @@ int tci_journal_checkpoint_last(struct tci_journal *journal, struct tci_arena *a
     r = tci_journal_row_get(journal, (uint64_t)number, arena, &row, reterr);
     if (r < 0)
         return -1;
-    if (r > 0 || !row.entry.request)
+    if (r > 0 || !row.entry.request || strcmp(row.entry.kind, "checkpoint") != 0)
         return tci_journal_damaged(journal, reterr, "row %lld: a checkpoint without its text",
                                    (long long)number);
     return tci_journal_checkpoint_read(row.entry.request, arena, ret, reterr);

@@ -3,6 +3,9 @@
  * Owns: questions about rows. One statement is one moment of the file, whoever writes meanwhile.
  * Within a session the order of steps is that of rows, and steps have an index: the last page of a long
  * journal is found from its end.
+ * Indexes lead to rows, and are not trusted: a row must be one that was asked for, and follow the one
+ * that came before it. Whether its texts fit its hashes is for the caller to check, and what an index
+ * hides is for verify to find.
  */
 #include "journal/journal_internal.h"
 
@@ -83,9 +86,43 @@ static sqlite3_stmt *prepare(struct tci_journal *journal, const struct tci_journ
     return statement;
 }
 
-static int visit(struct tci_journal *journal, sqlite3_stmt *statement, tci_journal_visitor *each,
-                 void *context, struct tc_error *reterr)
+/* Where the last row stood. */
+struct last {
+    uint64_t row, step;
+    char state_hash[TCI_SHA256_TEXT_MAX];
+};
+
+static bool is_asked_for(const struct tci_journal_query *query, const struct tci_journal_row *row)
 {
+    const struct tci_journal_entry *entry = &row->entry;
+    return (!query->session || strcmp(query->session, entry->session) == 0) &&
+           (!query->call_id || strcmp(query->call_id, entry->call_id) == 0) &&
+           (!query->kind || strcmp(query->kind, entry->kind) == 0);
+}
+
+/* NULL, or what is wrong with its place. */
+static const char *check(const struct tci_journal_query *query, const struct tci_journal_row *row,
+                         struct last *last)
+{
+    if (!is_asked_for(query, row) ||
+        (query->session ? row->step <= last->step : row->row <= last->row))
+        return "an index leads to it that should not";
+    if (last->row && row->row == last->row + 1 && strcmp(row->row_before, last->state_hash) != 0)
+        return "its row_before is not the state_hash of the row before it";
+    if (last->row && query->session && row->step == last->step + 1 &&
+        strcmp(row->previous, last->state_hash) != 0)
+        return "its previous is not the state_hash of the step before it";
+    last->row = row->row;
+    last->step = row->step;
+    memcpy(last->state_hash, row->state_hash, sizeof last->state_hash);
+    return NULL;
+}
+
+static int visit(struct tci_journal *journal, const struct tci_journal_query *query,
+                 sqlite3_stmt *statement, tci_journal_visitor *each, void *context,
+                 struct tc_error *reterr)
+{
+    struct last last = { 0 };
     int r;
     while ((r = tci_journal_step(journal, statement, reterr)) > 0) {
         struct tci_journal_row row;
@@ -95,6 +132,10 @@ static int visit(struct tci_journal *journal, sqlite3_stmt *statement, tci_journ
         if (problem)
             return tci_journal_damaged(journal, reterr, "row %lld: its %s is not what it can be",
                                        (long long)sqlite3_column_int64(statement, 0), problem);
+        problem = check(query, &row, &last);
+        if (problem)
+            return tci_journal_damaged(journal, reterr, "row %llu: %s", (unsigned long long)row.row,
+                                       problem);
         r = each(context, &row, reterr);
         if (r != 0)
             return r;
@@ -110,7 +151,7 @@ int tci_journal_each(struct tci_journal *journal, const struct tci_journal_query
     if (tci_journal_lock(journal, reterr) < 0)
         return -1;
     statement = prepare(journal, query, reterr);
-    r = statement ? visit(journal, statement, each, context, reterr) : -1;
+    r = statement ? visit(journal, query, statement, each, context, reterr) : -1;
     (void)sqlite3_finalize(statement);
     tci_journal_unlock(journal);
     return r;

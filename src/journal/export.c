@@ -24,7 +24,7 @@ struct export
     const struct tci_transfer *options;
     struct tci_transfer_report *report;
     uint64_t all, first_row;
-    struct tci_buf out;
+    struct tci_buf out, scratch;
 };
 
 static int flush(struct export *export, size_t unless, struct tc_error *reterr)
@@ -61,7 +61,15 @@ static int write_row(void *context, const struct tci_journal_row *row, struct tc
     struct export *export = context;
     struct tci_buf *out = &export->out;
     size_t before = out->length;
+    struct tc_error failed = { 0 };
+    const char *problem = tci_journal_row_check(row, &export->scratch, &failed);
 
+    /* Whoever gets it would take it for what was recorded. */
+    if (problem)
+        return tci_journal_damaged(export->journal, reterr, "row %" PRIu64 ": %s", row->row,
+                                   problem);
+    if (failed.code != TC_ERROR_NONE)
+        return tci_error_no_memory(reterr);
     tci_buf_char(out, '{');
     add_text(out, "agent", entry->agent);
     add_text(out, "call_id", entry->call_id);
@@ -179,7 +187,8 @@ int tci_journal_export(struct tci_journal *journal, int fd, const struct tci_tra
                              .fd = fd,
                              .options = options,
                              .report = ret,
-                             .out = TCI_BUF_INIT(2 * (size_t)TCI_TRANSFER_LINE_MAX) };
+                             .out = TCI_BUF_INIT(2 * (size_t)TCI_TRANSFER_LINE_MAX),
+                             .scratch = TCI_BUF_INIT(TCI_JOURNAL_RECORD_MAX) };
     int r;
 
     *ret = (struct tci_transfer_report){ 0 };
@@ -192,5 +201,6 @@ int tci_journal_export(struct tci_journal *journal, int fd, const struct tci_tra
     }
     tci_journal_unlock(journal);
     tci_buf_free(&export.out);
+    tci_buf_free(&export.scratch);
     return r;
 }

@@ -176,32 +176,15 @@ static int says(struct tci_journal *journal, uint64_t number, const char *kind,
     return 0;
 }
 
-/* The row that revokes a grant, whatever the table says; 0: there is none. */
-static int find_revoke(struct tci_journal *journal, const char *id, uint64_t *ret,
-                       struct tc_error *reterr)
-{
-    sqlite3_stmt *statement = tci_journal_statement(journal, TCI_SQL_REVOKED, reterr);
-    int r;
-    if (!statement)
-        return -1;
-    *ret = 0;
-    tci_journal_bind_text(statement, 1, id);
-    r = tci_journal_step(journal, statement, reterr);
-    if (r > 0)
-        *ret = (uint64_t)sqlite3_column_int64(statement, 0);
-    (void)sqlite3_reset(statement);
-    return r < 0 ? -1 : 0;
-}
-
 int tci_journal_grant_check(struct tci_journal *journal, const struct tci_grant_row *row,
-                            struct tci_arena *arena, const char **ret_problem,
-                            struct tc_error *reterr)
+                            const struct tci_revokes *revokes, struct tci_arena *arena,
+                            const char **ret_problem, struct tc_error *reterr)
 {
     uint64_t revoked = 0;
     bool same;
     *ret_problem = NULL;
     if (says(journal, row->row, "grant", &row->grant, arena, &same, reterr) < 0 ||
-        find_revoke(journal, row->grant.id, &revoked, reterr) < 0)
+        tci_journal_revoked_by(journal, revokes, row->grant.id, &revoked, reterr) < 0)
         return -1;
     if (!same)
         *ret_problem = "is not what its record says";
@@ -268,7 +251,10 @@ int tci_journal_grants_version(struct tci_journal *journal, uint64_t *ret, struc
     int r = -1;
     if (tci_journal_lock(journal, reterr) < 0)
         return -1;
-    statement = tci_journal_statement(journal, TCI_SQL_GRANTS_VERSION, reterr);
+    /* Whoever removes the file, or puts another there, has given and revoked other grants. */
+    statement = tci_journal_place_check(journal, false, reterr) == 0
+                    ? tci_journal_statement(journal, TCI_SQL_GRANTS_VERSION, reterr)
+                    : NULL;
     if (statement)
         r = tci_journal_step(journal, statement, reterr);
     if (r > 0) {

@@ -64,11 +64,16 @@ static int list_checked(struct tci_journal *journal, const char *agent, bool rev
                         struct tci_arena *arena, struct tci_grant_list *ret,
                         struct tc_error *reterr)
 {
+    struct tci_revokes revokes = { 0 };
     const char *problem;
-    if (tci_journal_grant_list(journal, agent, revoked, arena, ret, reterr) < 0)
+    /* Another process may have changed the schema since the file was opened. */
+    if (tci_journal_check_objects(journal, reterr) < 0 ||
+        tci_journal_grant_list(journal, agent, revoked, arena, ret, reterr) < 0)
+        return -1;
+    if (ret->count && tci_journal_revokes(journal, arena, &revokes, reterr) < 0)
         return -1;
     for (size_t i = 0; i < ret->count; i++) {
-        if (tci_journal_grant_check(journal, &ret->rows[i], arena, &problem, reterr) < 0)
+        if (tci_journal_grant_check(journal, &ret->rows[i], &revokes, arena, &problem, reterr) < 0)
             return -1;
         if (problem)
             return tci_journal_damaged(journal, reterr, "grant %s %s", ret->rows[i].grant.id,

@@ -76,10 +76,25 @@ int tci_head_sign_within(struct tci_journal *journal, const struct tci_sign_key 
     return insert(journal, &says, &signature, reterr);
 }
 
+int tci_journal_require_good(struct tci_journal *journal, const char *why, struct tc_error *reterr)
+{
+    struct tci_journal_report report;
+    if (tci_journal_verify(journal, &report, NULL, NULL, reterr) < 0)
+        return -1;
+    if (report.good)
+        return 0;
+    tci_error_set(reterr, TC_ERROR_USAGE, "the journal does not verify (row %llu: %s)",
+                  (unsigned long long)report.bad_row, report.problem);
+    tci_error_remedy(reterr, "see toolcage journal verify; %s", why);
+    return -1;
+}
+
 int tci_head_sign(struct tci_journal *journal, const struct tci_sign_key *key, struct tci_head *ret,
                   struct tc_error *reterr)
 {
-    if (tci_journal_begin(journal, reterr) < 0)
+    if (tci_journal_require_good(journal, "a signature would vouch for what is wrong", reterr) <
+            0 ||
+        tci_journal_begin(journal, reterr) < 0)
         return -1;
     return tci_journal_end(journal, tci_head_sign_within(journal, key, ret, reterr), reterr);
 }

@@ -14,7 +14,11 @@ struct tci_head {
     char state_hash[TCI_SHA256_TEXT_MAX];
 };
 
-/* Signs the present head. A second signature of a head by the same key replaces the first. */
+/* Verifies the whole journal; an error, with the reason in its remedy, when it is not good. */
+int tci_journal_require_good(struct tci_journal *journal, const char *why,
+                             struct tc_error *reterr) tci_must_check;
+
+/* Signs the present head, of a journal that verifies. A second signature of a head by the same key replaces the first. */
 int tci_head_sign(struct tci_journal *journal, const struct tci_sign_key *key, struct tci_head *ret,
                   struct tc_error *reterr) tci_must_check;
 /* The same inside a transaction of the caller's. */

@@ -16,6 +16,7 @@
 #include "journal/head.h"
 #include "journal/journal_internal.h"
 #include "journal/transfer_internal.h"
+#include "json/canonical.h"
 
 enum { read_size = 256 * 1024, progress_every = 5000 };
 
@@ -139,20 +140,49 @@ static int check_session(struct import *import, const struct tci_journal_row *ro
     return 0;
 }
 
+/* Who shows a row pastes these texts into JSON. Those of our own records are canonical; a stranger's
+ * could close the object around them and add members of its choice. */
+static bool holds_json(const struct tci_journal_entry *entry, struct tc_error *reterr)
+{
+    const char *texts[] = { entry->grants, entry->request, entry->result };
+    tc_cleanup(tci_arena_freep) struct tci_arena *arena = tci_arena_new();
+    struct tc_error why = { 0 };
+    bool good = arena;
+
+    for (size_t i = 0; good && i < tci_array_size(texts); i++) {
+        const char *text = texts[i], *canonical;
+        good = !text || (tci_json_canonical(arena, text, strlen(text), &canonical, &why) == 0 &&
+                         strcmp(canonical, text) == 0);
+    }
+    if (!arena || why.code == TC_ERROR_NO_MEMORY)
+        tci_error_no_memory(reterr);
+    return good;
+}
+
+static bool is_kind(const char *kind)
+{
+    return strcmp(kind, "call") == 0 || strcmp(kind, "grant") == 0 || strcmp(kind, "revoke") == 0 ||
+           strcmp(kind, "checkpoint") == 0;
+}
+
 static int check_row(struct import *import, const struct tci_journal_row *row,
                      const char **ret_problem, struct tc_error *reterr)
 {
     bool first = import->report->rows == 0;
-    struct tc_error why = { 0 };
+    struct tc_error why = { 0 }, failed = { 0 };
 
     if (row->row != import->header.first_row + import->report->rows)
         *ret_problem = "it is not the next row";
     else if (!(first && row->row > 1) && strcmp(row->row_before, import->last) != 0)
         *ret_problem = "it does not follow the row before it";
-    else if (tci_journal_entry_check(&row->entry, &why) < 0)
+    else if (!is_kind(row->entry.kind) || tci_journal_entry_check(&row->entry, &why) < 0)
         *ret_problem = "it holds what no record can hold";
+    else if (!holds_json(&row->entry, &failed))
+        *ret_problem = "its grants, request or result is not canonical JSON";
     else
         *ret_problem = tci_journal_row_check(row, &import->scratch, reterr);
+    if (failed.code != TC_ERROR_NONE)
+        return tci_error_no_memory(reterr);
     if (*ret_problem)
         return 0;
     if (reterr && reterr->code != TC_ERROR_NONE)

@@ -133,8 +133,11 @@ int tci_journal_begin(struct tci_journal *journal, struct tc_error *reterr)
         return -1;
     if (journal->read_only)
         tci_journal_fail(journal, SQLITE_READONLY, reterr);
-    else if (make_ready(journal, reterr) == 0 && run_kept(journal, TCI_SQL_BEGIN, reterr) == 0)
-        return 0;
+    else if (make_ready(journal, reterr) == 0 && run_kept(journal, TCI_SQL_BEGIN, reterr) == 0) {
+        if (tci_journal_place_check(journal, true, reterr) == 0)
+            return 0;
+        roll_back(journal);
+    }
     tci_journal_unlock(journal);
     return -1;
 }
@@ -176,6 +179,7 @@ int tci_journal_end(struct tci_journal *journal, int result, struct tc_error *re
         empty_log(journal);
     if (result < 0)
         roll_back(journal);
+    journal->proven = result >= 0;
     tci_journal_unlock(journal);
     return result;
 }
@@ -218,6 +222,7 @@ void tci_journal_close(struct tci_journal *journal)
         (void)sqlite3_close_v2(journal->db);
         (void)pthread_mutex_destroy(&journal->lock);
     }
+    tci_journal_place_forget(journal);
     free(journal->path);
     free(journal);
 }

@@ -67,6 +67,12 @@ int tci_journal_append(struct tci_journal *journal, const struct tci_journal_ent
                        char ret_state_hash[TCI_SHA256_TEXT_MAX],
                        struct tc_error *reterr) tci_must_check;
 
+/* Before something is done that must be recorded: can it be, with texts of so many bytes? In this
+ * process (a fork), in the files that are at the journal's path, and with 1 MiB of room besides. After
+ * the handle is made, and after a failure, it tries a write. */
+int tci_journal_writable(struct tci_journal *journal, size_t bytes,
+                         struct tc_error *reterr) tci_must_check;
+
 /* Bytes that hashes of redacted values begin with; made with the file, never changed. */
 const unsigned char *tci_journal_salt(const struct tci_journal *journal); /* 32 bytes */
 
@@ -89,6 +95,10 @@ struct tci_buf;
 void tci_journal_canonical(const struct tci_journal_row *row, struct tci_buf *out);
 int tci_journal_hash(const struct tci_journal_row *row, char ret[TCI_SHA256_TEXT_MAX],
                      struct tc_error *reterr) tci_must_check;
+/* Does a row say the truth about itself: texts match their hashes, and state_hash follows? `scratch`
+ * is reused. NULL, or what is wrong; *reterr is set when memory ran out (then NULL, too). */
+const char *tci_journal_row_check(const struct tci_journal_row *row, struct tci_buf *scratch,
+                                  struct tc_error *reterr);
 
 /* ---- verify ------------------------------------------------------------------------------- */
 

@@ -22,6 +22,7 @@ enum {
     TCI_JOURNAL_TIMEOUT_MS = 5000,
     TCI_JOURNAL_LOG_PAGES = 500, /* of SQLite's log, after which it goes into the file */
     TCI_JOURNAL_SALT_SIZE = 32,
+    TCI_JOURNAL_FILES = 3,                   /* SQLite's: the file, its log, its shared memory */
     TCI_JOURNAL_NAME_MAX = 1024,             /* bytes of a session, tool, agent, call id, verdict */
     TCI_JOURNAL_TEXT_MAX = 64 * 1024 * 1024, /* bytes of a request, a result, a list of grants */
     /* Bytes of a canonical record: grants with every byte escaped, and some names. */
@@ -47,6 +48,12 @@ enum tci_journal_sql {
     TCI_SQL_COUNT /* how many there are */
 };
 
+struct tci_journal_file {
+    char *path;
+    dev_t device;
+    ino_t inode;
+};
+
 struct tci_journal {
     sqlite3 *db;
     sqlite3_stmt *statements[TCI_SQL_COUNT];
@@ -56,7 +63,10 @@ struct tci_journal {
     pid_t owner;
     bool read_only;
     bool unfinished; /* a transaction that could not be rolled back yet */
-    int timeout;     /* for other processes, in milliseconds */
+    bool placed;     /* `files` are known */
+    bool proven;     /* the last attempt to write went well */
+    struct tci_journal_file files[TCI_JOURNAL_FILES];
+    int timeout; /* for other processes, in milliseconds */
     /* Pages in SQLite's log after the last commit, and from how many on it is to be emptied. */
     int log_pages, log_limit;
     char *path;
@@ -69,7 +79,8 @@ struct tci_journal {
 int tci_journal_lock(struct tci_journal *journal, struct tc_error *reterr) tci_must_check;
 void tci_journal_unlock(struct tci_journal *journal);
 
-/* Lock and BEGIN IMMEDIATE; fails, unlocked, on a journal that is open for reading only. */
+/* Lock and BEGIN IMMEDIATE; fails, unlocked, on a journal that is open for reading only, and on one that
+ * is not at its path any more. */
 int tci_journal_begin(struct tci_journal *journal, struct tc_error *reterr) tci_must_check;
 /* COMMIT if `result` is not negative, else ROLLBACK; unlocks. Returns `result`, or -1 if COMMIT failed
  * (then nothing was changed). */
@@ -103,6 +114,15 @@ int tci_journal_log_grew(void *journal, sqlite3 *db, const char *name, int pages
 /* How long to wait for other processes. For tests. */
 void tci_journal_set_timeout(struct tci_journal *journal, int milliseconds);
 
+/* place.c: notes which files a journal has that is open for writing; fails when they are others than
+ * those, inside lock. `writing`: in a transaction that writes. */
+int tci_journal_place_keep(struct tci_journal *journal, struct tc_error *reterr) tci_must_check;
+void tci_journal_place_forget(struct tci_journal *journal);
+int tci_journal_place_check(struct tci_journal *journal, bool writing,
+                            struct tc_error *reterr) tci_must_check;
+
+#define TCI_JOURNAL_NO_SPACE "there is no space left for it"
+
 /* fail.c: a result code of SQLite as an error with a remedy. Returns -1. */
 int tci_journal_fail(const struct tci_journal *journal, int code, struct tc_error *reterr);
 /* A row that is not what it must be. Returns -1. */
@@ -113,15 +133,17 @@ int tci_journal_damaged(const struct tci_journal *journal, struct tc_error *rete
 int tci_journal_schema(struct tci_journal *journal, bool create,
                        struct tc_error *reterr) tci_must_check;
 
+/* The second part of it alone, for a handle that is open while another process changes the file. */
+int tci_journal_check_objects(struct tci_journal *journal, struct tc_error *reterr) tci_must_check;
+
 /* ---- record.c, append.c ------------------------------------------------------------------- */
 
 /* The row on which a statement stands (SELECT of the columns above). Texts are SQLite's: they live
  * until the next step. NULL, or what is wrong with it ("the type of column agent"). */
 const char *tci_journal_row_read(sqlite3_stmt *statement, struct tci_journal_row *ret);
-/* Does a row say the truth about itself: texts match their hashes, and state_hash follows? `scratch`
- * is reused. NULL, or what is wrong; *reterr is set when memory ran out (then NULL, too). */
-const char *tci_journal_row_check(const struct tci_journal_row *row, struct tci_buf *scratch,
-                                  struct tc_error *reterr);
+/* record_links.c: do its neighbours in the chain know it? A row that was written anew fits itself, and not them. */
+int tci_journal_row_linked(struct tci_journal *journal, const struct tci_journal_row *row,
+                           struct tc_error *reterr) tci_must_check;
 /* Reads a row by its number, checks it, and copies it into the arena. 0; 1: there is none. */
 int tci_journal_row_get(struct tci_journal *journal, uint64_t number, struct tci_arena *arena,
                         struct tci_journal_row *ret, struct tc_error *reterr) tci_must_check;

@@ -102,6 +102,42 @@ static int refuse_kind(const char *path, const char *kind, struct tc_error *rete
     return -1;
 }
 
+static int refuse_access(const char *path, const char *why, const char *command,
+                         struct tc_error *reterr)
+{
+    tci_error_set(reterr, TC_ERROR_USAGE, "journal %s %s", path, why);
+    tci_error_remedy(reterr, "if you trust what is in it: %s %s; else name another with --journal",
+                     command, path);
+    return -1;
+}
+
+/* Who can write a journal can give grants in it. The attack: another user puts one where we look for
+ * ours, or writes into it, or into SQLite's files beside it. */
+static int check_access(const char *path, const struct stat *status, struct tc_error *reterr)
+{
+    char command[64];
+    if (status->st_uid != geteuid() && status->st_uid != 0) {
+        (void)snprintf(command, sizeof command, "chown %u", (unsigned)geteuid());
+        return refuse_access(path, "belongs to another user", command, reterr);
+    }
+    if (status->st_mode & (S_IWGRP | S_IWOTH))
+        return refuse_access(path, "can be written by others than its owner", "chmod 600", reterr);
+    return 0;
+}
+
+static int check_beside(const char *path, struct tc_error *reterr)
+{
+    static const char *const suffixes[] = { "-wal", "-shm" };
+    for (size_t i = 0; i < tci_array_size(suffixes); i++) {
+        char beside[TCI_PATH_MAX + 8];
+        struct stat status;
+        (void)snprintf(beside, sizeof beside, "%s%s", path, suffixes[i]);
+        if (lstat(beside, &status) == 0 && check_access(beside, &status, reterr) < 0)
+            return -1;
+    }
+    return 0;
+}
+
 static int check_file(const char *path, bool create, struct tc_error *reterr)
 {
     struct stat status;
@@ -121,7 +157,8 @@ static int check_file(const char *path, bool create, struct tc_error *reterr)
                                      "file with --journal or in TOOLCAGE_JOURNAL");
             return -1;
         }
-        return lstat(path, &status) < 0 ? tci_error_errno(reterr, errno, "journal %s", path) : 0;
+        if (lstat(path, &status) < 0)
+            return tci_error_errno(reterr, errno, "journal %s", path);
     }
     if (S_ISLNK(status.st_mode))
         return refuse_kind(path, "a symbolic link", reterr);
@@ -129,7 +166,7 @@ static int check_file(const char *path, bool create, struct tc_error *reterr)
         return refuse_kind(path, "a directory", reterr);
     if (!S_ISREG(status.st_mode))
         return refuse_kind(path, "a device, a fifo or a socket", reterr);
-    return 0;
+    return check_access(path, &status, reterr) < 0 ? -1 : check_beside(path, reterr);
 }
 
 static int configure(struct tci_journal *journal, struct tc_error *reterr)
@@ -264,7 +301,9 @@ int tci_journal_open(const char *path, unsigned flags, struct tci_journal **ret,
         free(whole);
         return tci_error_no_memory(reterr);
     }
-    if (connect_any_way(journal, create, reterr) < 0)
+    /* Once more: SQLite takes files that another user has put there since. */
+    if (connect_any_way(journal, create, reterr) < 0 || check_beside(journal->path, reterr) < 0 ||
+        (!read_only && tci_journal_place_keep(journal, reterr) < 0))
         return -1;
     *ret = tc_take(journal);
     return 0;

@@ -165,23 +165,24 @@ static int clean(struct tci_journal *journal, struct tc_error *reterr)
     return empty_log(journal, reterr);
 }
 
+/* What is removed is overwritten, and that goes through the log first; then what is left is copied. */
+static void say_what_it_needs(struct tc_error *reterr)
+{
+    if (!reterr || !strstr(reterr->message, TCI_JOURNAL_NO_SPACE))
+        return;
+    reterr->remedy[0] = '\0';
+    tci_error_remedy(reterr, "prune needs as much free space as the journal has, where it is and "
+                             "where temporary files are (SQLITE_TMPDIR, else /var/tmp)");
+}
+
 int tci_journal_prune(struct tci_journal *journal, const struct tci_prune *options,
                       struct tci_prune_report *ret, struct tc_error *reterr)
 {
-    struct tci_journal_report report;
     int r;
 
     *ret = (struct tci_prune_report){ 0 };
-    if (tci_journal_verify(journal, &report, NULL, NULL, reterr) < 0)
-        return -1;
-    if (!report.good) {
-        tci_error_set(reterr, TC_ERROR_USAGE, "the journal does not verify (row %llu: %s)",
-                      (unsigned long long)report.bad_row, report.problem);
-        tci_error_remedy(reterr,
-                         "see toolcage journal verify; a checkpoint would hide what is wrong");
-        return -1;
-    }
-    if (tci_journal_lock(journal, reterr) < 0)
+    if (tci_journal_require_good(journal, "a checkpoint would hide what is wrong", reterr) < 0 ||
+        tci_journal_lock(journal, reterr) < 0)
         return -1;
     /* Deleted cells and pages are overwritten with zeros. */
     r = tci_journal_exec(journal, "PRAGMA secure_delete = ON", reterr);
@@ -194,6 +195,8 @@ int tci_journal_prune(struct tci_journal *journal, const struct tci_prune *optio
     }
     if (r == 0)
         r = clean(journal, reterr);
+    if (r < 0)
+        say_what_it_needs(reterr);
     tci_journal_unlock(journal);
     return r;
 }

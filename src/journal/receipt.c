@@ -13,6 +13,7 @@
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
+#include "journal/head.h"
 #include "journal/journal_internal.h"
 #include "journal/statement.h"
 #include "json/canonical.h"
@@ -70,7 +71,8 @@ static int write_row(void *context, const struct tci_journal_row *row, struct tc
     if (problem)
         return tci_journal_damaged(writing->journal, reterr, "row %llu: %s",
                                    (unsigned long long)row->row, problem);
-    if (tci_buf_check(&scratch, reterr) < 0)
+    if (tci_buf_check(&scratch, reterr) < 0 ||
+        tci_journal_row_linked(writing->journal, row, reterr) < 0)
         return -1;
     tci_journal_canonical(row, &record);
     if (tci_buf_check(&record, reterr) < 0)
@@ -98,6 +100,10 @@ int tci_receipt_write(struct tci_journal *journal, const char *call_id, bool tex
     struct tci_journal_query query = { .call_id = call_id };
     if (!*call_id)
         return 1;
+    /* A row that says the truth about itself may still have been put in. */
+    if (key &&
+        tci_journal_require_good(journal, "a signature would vouch for what is wrong", reterr) < 0)
+        return -1;
     if (tci_journal_each(journal, &query, write_row, &writing, reterr) < 0)
         return -1;
     return writing.found ? 0 : 1;
@@ -178,10 +184,19 @@ static int check_state(const json_t *root, struct tci_receipt_report *report)
     return 0;
 }
 
-static void copy(char *to, size_t size, const json_t *record, const char *name)
+/* false: it is longer than there is room for, and was cut. */
+static bool copy(char *to, size_t size, const json_t *record, const char *name)
 {
     const char *text = text_of(record, name);
-    (void)snprintf(to, size, "%s", text ? text : "");
+    int length = snprintf(to, size, "%s", text ? text : "");
+    return length >= 0 && (size_t)length < size;
+}
+
+/* For people: a name that was cut must not look like one that is so short. */
+static void copy_name(char *to, size_t size, const json_t *record, const char *name)
+{
+    if (!copy(to, size, record, name))
+        memcpy(to + size - 4, "...", 4);
 }
 
 /* What the record says, for people. false: it is not of the form of a record. */
@@ -199,11 +214,11 @@ static bool read_record(const json_t *record, struct tci_receipt_report *report)
     if (json_object_size(record) != record_members || !json_is_number(started) ||
         !(number >= 0 && number <= (double)TCI_JOURNAL_INTEGER_MAX))
         return false;
-    copy(report->call_id, sizeof report->call_id, record, "call_id");
-    copy(report->tool, sizeof report->tool, record, "tool");
-    copy(report->agent, sizeof report->agent, record, "agent");
-    copy(report->session, sizeof report->session, record, "session");
-    copy(report->verdict, sizeof report->verdict, record, "verdict");
+    copy_name(report->call_id, sizeof report->call_id, record, "call_id");
+    copy_name(report->tool, sizeof report->tool, record, "tool");
+    copy_name(report->agent, sizeof report->agent, record, "agent");
+    copy_name(report->session, sizeof report->session, record, "session");
+    copy_name(report->verdict, sizeof report->verdict, record, "verdict");
     report->started_us = (int64_t)number;
     return strcmp(text_of(record, "kind"), "call") == 0;
 }
@@ -249,16 +264,16 @@ static int check_signature(const json_t *root, const struct tci_sign_key *key,
     const json_t *object = json_object_get(root, "signature");
     struct tci_signature signature = { 0 };
     struct tci_statement statement;
-    const char *text = text_of(object, "statement");
     int r;
 
     if (!object)
         return key ? bad(report, "it is not signed") : 0;
-    if (!text || strlen(text) >= sizeof signature.statement || json_object_size(object) != 3)
+    /* Cut to their length, many keys and signatures would be the one that is good. */
+    if (json_object_size(object) != 3 ||
+        !copy(signature.key, sizeof signature.key, object, "key") ||
+        !copy(signature.signature, sizeof signature.signature, object, "signature") ||
+        !copy(signature.statement, sizeof signature.statement, object, "statement"))
         return bad(report, "the signature is malformed");
-    copy(signature.key, sizeof signature.key, object, "key");
-    copy(signature.signature, sizeof signature.signature, object, "signature");
-    copy(signature.statement, sizeof signature.statement, object, "statement");
     r = tci_statement_check(&signature, TCI_PURPOSE_RECEIPT, &statement, reterr);
     if (r != 0)
         return r < 0 ? -1 : bad(report, "the signature is not good");

@@ -314,5 +314,5 @@ int tci_journal_row_get(struct tci_journal *journal, uint64_t number, struct tci
         return -1;
     r = get_row(journal, statement, number, arena, ret, reterr);
     (void)sqlite3_reset(statement);
-    return r;
+    return r == 0 ? tci_journal_row_linked(journal, ret, reterr) : r;
 }

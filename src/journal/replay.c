@@ -81,6 +81,9 @@ static int take(struct tci_replay *replay, const char *request_hash, struct tci_
     }
     if (get_row(replay, number, arena, ret, reterr) < 0)
         return -1;
+    /* The list of steps said so; the row, which was checked, must say the same. */
+    if (strcmp(ret->entry.request_hash, request_hash) != 0)
+        return tci_replay_damaged(replay, number, reterr);
     replay->steps[number - replay->base].taken = true;
     if (number >= replay->high)
         replay->high = number + 1;

@@ -9,6 +9,7 @@
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
+#include <time.h>
 #include "base/quote.h"
 
 static const struct object {
@@ -66,6 +67,23 @@ static const struct object *find(const char *name)
     return NULL;
 }
 
+static const char *column(sqlite3_stmt *statement, int index)
+{
+    const char *text = (const char *)sqlite3_column_text(statement, index);
+    return text ? text : "";
+}
+
+/* Is it one of ours, under its own name, of its kind and for its table? */
+static bool is_ours(sqlite3_stmt *statement)
+{
+    const char *table = "CREATE TABLE ";
+    const struct object *object = find(column(statement, 0));
+    bool is_table = object && strncmp(object->sql, table, strlen(table)) == 0;
+    return object && strcmp(object->sql, column(statement, 1)) == 0 &&
+           strcmp(column(statement, 2), is_table ? "table" : "index") == 0 &&
+           strcmp(column(statement, 3), is_table ? object->name : "record") == 0;
+}
+
 /* The objects of the file: how many of ours it has as we make them, and the first that is not
  * ours. */
 static int compare_objects(struct tci_journal *journal, sqlite3_stmt *statement, size_t *ret_same,
@@ -73,21 +91,36 @@ static int compare_objects(struct tci_journal *journal, sqlite3_stmt *statement,
 {
     int more;
     while ((more = tci_journal_step(journal, statement, reterr)) > 0) {
-        const char *name = (const char *)sqlite3_column_text(statement, 0);
-        const char *sql = (const char *)sqlite3_column_text(statement, 1);
-        const struct object *object = find(name);
-        if (object && sql && strcmp(object->sql, sql) == 0)
+        const char *name = column(statement, 0);
+        if (is_ours(statement))
             (*ret_same)++;
         else if (!ret_strange[0])
-            (void)tci_quote(name ? name : "", name ? strlen(name) : 0, ret_strange);
+            (void)tci_quote(name, strlen(name), ret_strange);
     }
     return more;
 }
 
-static int check_objects(struct tci_journal *journal, struct tc_error *reterr)
+static int refuse(struct tci_journal *journal, const char *strange, struct tc_error *reterr)
 {
-    static const char sql[] = "SELECT name, sql FROM sqlite_schema WHERE name NOT LIKE 'sqlite!_%' "
-                              "ESCAPE '!'";
+    static const char statistics[] = "\"sqlite_stat";
+    if (strncmp(strange, statistics, sizeof statistics - 1) != 0)
+        return tci_journal_damaged(journal, reterr,
+                                   "%s is not a part of a journal as toolcage makes it", strange);
+    /* The one that may be there by mistake: somebody ran ANALYZE. */
+    tci_error_set(reterr, TC_ERROR_IO,
+                  "journal %s has the table %s, which is not a part of a journal", journal->path,
+                  strange);
+    tci_error_remedy(reterr, "remove it: sqlite3 %s 'DROP TABLE %s'", journal->path, strange);
+    return -1;
+}
+
+/* Every object counts, also those whose names SQLite keeps for itself. The attacks: an index with such
+ * a name that holds other values than the table, and from which SQLite then reads; statistics
+ * (sqlite_stat1) that lead SQLite to one index rather than another. We need none of them: tables with
+ * a key of their own have no index beside them. */
+int tci_journal_check_objects(struct tci_journal *journal, struct tc_error *reterr)
+{
+    static const char sql[] = "SELECT name, sql, type, tbl_name FROM sqlite_schema";
     char strange[TCI_QUOTE_MAX] = "";
     sqlite3_stmt *statement = NULL;
     size_t same = 0;
@@ -99,8 +132,7 @@ static int check_objects(struct tci_journal *journal, struct tc_error *reterr)
     if (r < 0)
         return -1;
     if (strange[0])
-        return tci_journal_damaged(journal, reterr,
-                                   "%s is not a part of a journal as toolcage makes it", strange);
+        return refuse(journal, strange, reterr);
     if (same != tci_array_size(objects))
         return tci_journal_damaged(journal, reterr, "%zu of its tables and indexes are missing",
                                    tci_array_size(objects) - same);
@@ -190,12 +222,37 @@ static int identify(struct tci_journal *journal, struct tc_error *reterr)
     return 1;
 }
 
+/* The same in one moment of the file: while another process makes it, one number would be of before
+ * and the next of after. */
+static int identify_at_once(struct tci_journal *journal, struct tc_error *reterr)
+{
+    int found;
+    if (tci_journal_exec(journal, "BEGIN", reterr) < 0)
+        return -1;
+    found = identify(journal, reterr);
+    (void)sqlite3_exec(journal->db, "ROLLBACK", NULL, NULL, NULL);
+    return found;
+}
+
+/* Outside of a transaction, and kept by the file. SQLite does not wait here for another process that
+ * does the same: it could wait for ever. */
+static int use_log(struct tci_journal *journal, struct tc_error *reterr)
+{
+    static const struct timespec moment = { .tv_nsec = 5000000 };
+    int code;
+    for (int waited = 0;; waited += 5) {
+        code = sqlite3_exec(journal->db, "PRAGMA journal_mode = WAL", NULL, NULL, NULL);
+        if ((code & 0xff) != SQLITE_BUSY || waited >= journal->timeout)
+            break;
+        (void)nanosleep(&moment, NULL);
+    }
+    return code == SQLITE_OK ? 0 : tci_journal_fail(journal, code, reterr);
+}
+
 static int create(struct tci_journal *journal, struct tc_error *reterr)
 {
     int made;
-    /* Outside of a transaction, and kept by the file. */
-    if (tci_journal_exec(journal, "PRAGMA journal_mode = WAL", reterr) < 0 ||
-        tci_journal_begin(journal, reterr) < 0)
+    if (use_log(journal, reterr) < 0 || tci_journal_begin(journal, reterr) < 0)
         return -1;
     /* Another process may have been faster. */
     made = identify(journal, reterr);
@@ -204,7 +261,7 @@ static int create(struct tci_journal *journal, struct tc_error *reterr)
 
 int tci_journal_schema(struct tci_journal *journal, bool may_create, struct tc_error *reterr)
 {
-    int found = identify(journal, reterr);
+    int found = identify_at_once(journal, reterr);
     if (found == 0 && !may_create) {
         tci_error_set(reterr, TC_ERROR_USAGE, "%s is empty, not a journal", journal->path);
         tci_error_remedy(reterr, "record a call with --journal %s first, or name another file",
@@ -213,7 +270,7 @@ int tci_journal_schema(struct tci_journal *journal, bool may_create, struct tc_e
     }
     if (found == 0)
         found = create(journal, reterr);
-    if (found < 0 || check_objects(journal, reterr) < 0)
+    if (found < 0 || tci_journal_check_objects(journal, reterr) < 0)
         return -1;
     return read_salt(journal, reterr);
 }

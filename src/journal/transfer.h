@@ -23,8 +23,8 @@ struct tci_transfer_report {
     char head[TCI_SHA256_TEXT_MAX];
 };
 
-/* Writes one moment of the journal, however long it takes. It does not verify what it writes: the
- * reader does. */
+/* Writes one moment of the journal, however long it takes. A row that is not what was recorded is an
+ * error; the chain from row to row is verified by the reader. */
 int tci_journal_export(struct tci_journal *journal, int fd, const struct tci_transfer *options,
                        struct tci_transfer_report *ret, struct tc_error *reterr) tci_must_check;
 

@@ -241,7 +241,7 @@ static int check_all(struct verify *verify, struct tc_error *reterr)
 {
     struct tci_journal *journal = verify->journal;
     struct tci_journal_report *report = verify->report;
-    if (find_start(verify, reterr) < 0)
+    if (tci_journal_check_objects(journal, reterr) < 0 || find_start(verify, reterr) < 0)
         return -1;
     if (report->good && scan(verify, reterr) < 0)
         return -1;
@@ -256,6 +256,8 @@ static int check_all(struct verify *verify, struct tc_error *reterr)
     if (report->good && tci_journal_check_grants(journal, report, reterr) < 0)
         return -1;
     if (report->good && tci_journal_check_signatures(journal, report, reterr) < 0)
+        return -1;
+    if (report->good && tci_verify_pages(journal, report, reterr) < 0)
         return -1;
     if (verify->progress)
         verify->progress(verify->context, report->rows, verify->all);

@@ -1,13 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Owns: what verify checks beside the rows: heads, indexes, grants. Heads show that rows are missing at
- * the end. Indexes decide which rows a replay and a list of grants see: an entry that is missing or leads
- * elsewhere would hide a row that is there.
+ * Owns: what verify checks beside the rows: heads and grants. Heads show that rows are missing at the
+ * end. Tables with a key of their own are read in the order of that key, which must be one: in a table
+ * out of order a look-up misses what is there. Grants come after the indexes, by which they are found.
  */
 #include "journal/verify_internal.h"
 
 #include <string.h>
-#include "base/siphash.h"
 #include "journal/grants.h"
 
 static void finalize(sqlite3_stmt **statement)
@@ -15,30 +14,29 @@ static void finalize(sqlite3_stmt **statement)
     (void)sqlite3_finalize(*statement);
 }
 
-static sqlite3_stmt *prepare(struct tci_journal *journal, const char *sql, struct tc_error *reterr)
-{
-    sqlite3_stmt *statement = NULL;
-    int code = sqlite3_prepare_v2(journal->db, sql, -1, &statement, NULL);
-    if (code != SQLITE_OK)
-        tci_journal_fail(journal, code, reterr);
-    return statement;
-}
-
-/* Never NULL, and never a text with a NUL inside that looks like a shorter one. */
-static const char *text_at(sqlite3_stmt *statement, int column)
-{
-    const char *text = (const char *)sqlite3_column_text(statement, column);
-    return text && strlen(text) == (size_t)sqlite3_column_bytes(statement, column) ? text : "\x01";
-}
-
 /* ---- heads -------------------------------------------------------------------------------- */
+
+/* A table of one row: a second one would be read by some and not by others. */
+static int check_single(struct tci_journal *journal, const char *name, const char *sql,
+                        struct tci_journal_report *report, struct tc_error *reterr)
+{
+    tc_cleanup(finalize) sqlite3_stmt *statement = tci_verify_prepare(journal, sql, reterr);
+    uint64_t last = report->last_row;
+    int more = statement ? tci_verify_step(journal, statement, report, last + 1, reterr) : -1;
+    if (more > 0 &&
+        (sqlite3_column_int64(statement, 0) != 1 || sqlite3_column_int64(statement, 1) != 1))
+        tci_journal_finding(report, last + 1, "", 0, "the table %s has another row than its one",
+                            name);
+    return more < 0 ? -1 : 0;
+}
 
 static int check_head(struct tci_journal *journal, struct tci_journal_report *report,
                       struct tc_error *reterr)
 {
-    tc_cleanup(finalize) sqlite3_stmt *statement = prepare(
+    tc_cleanup(finalize) sqlite3_stmt *statement = tci_verify_prepare(
         journal, "SELECT rows, state_hash FROM head ORDER BY one", reterr);
     uint64_t rows, last;
+    const char *hash;
     int more;
     if (!statement)
         return -1;
@@ -52,6 +50,7 @@ static int check_head(struct tci_journal *journal, struct tci_journal_report *re
         return 0;
     }
     rows = (uint64_t)sqlite3_column_int64(statement, 0);
+    hash = tci_verify_text(statement, 1);
     if (rows > last)
         tci_journal_finding(report, last + 1, "", 0,
                             "rows are missing at the end: there were %llu, and the last is %llu",
@@ -60,18 +59,18 @@ static int check_head(struct tci_journal *journal, struct tci_journal_report *re
         tci_journal_finding(report, rows + 1, "", 0,
                             "row %llu was put in behind the end that the head of the file knows",
                             (unsigned long long)rows + 1);
-    else if (sqlite3_column_type(statement, 0) != SQLITE_INTEGER ||
-             strcmp(text_at(statement, 1), report->head) != 0)
+    else if (sqlite3_column_type(statement, 0) != SQLITE_INTEGER || !hash ||
+             strcmp(hash, report->head) != 0)
         tci_journal_finding(report, last, "", 0,
                             "the head of the file is not the state_hash of the last row");
     return 0;
 }
 
-static void check_session(sqlite3_stmt *statement, struct tci_verify_sessions *sessions,
-                          struct tci_journal_report *report)
+static void check_session(sqlite3_stmt *statement, const char *name,
+                          struct tci_verify_sessions *sessions, struct tci_journal_report *report)
 {
-    const char *name = text_at(statement, 0);
     const struct tci_verify_session *session = tci_verify_session_find(sessions, name);
+    const char *hash = tci_verify_text(statement, 2);
     uint64_t step = (uint64_t)sqlite3_column_int64(statement, 1);
     if (!session)
         tci_journal_finding(report, report->last_row + 1, name, step,
@@ -79,7 +78,8 @@ static void check_session(sqlite3_stmt *statement, struct tci_verify_sessions *s
     else if (step > session->step)
         tci_journal_finding(report, report->last_row + 1, name, session->step + 1,
                             "steps are missing at the end of a session");
-    else if (step < session->step || strcmp(text_at(statement, 2), session->state_hash) != 0)
+    else if (step < session->step || !hash || strcmp(hash, session->state_hash) != 0 ||
+             sqlite3_column_type(statement, 1) != SQLITE_INTEGER)
         tci_journal_finding(report, session->row, name, session->step,
                             "the head of its session is not its state_hash");
 }
@@ -87,14 +87,22 @@ static void check_session(sqlite3_stmt *statement, struct tci_verify_sessions *s
 static int check_session_heads(struct tci_journal *journal, struct tci_verify_sessions *sessions,
                                struct tci_journal_report *report, struct tc_error *reterr)
 {
-    tc_cleanup(finalize) sqlite3_stmt *statement = prepare(
-        journal, "SELECT session, step, state_hash FROM session_head", reterr);
+    tc_cleanup(finalize) sqlite3_stmt *statement = tci_verify_prepare(
+        journal, "SELECT session, step, state_hash FROM session_head ORDER BY session", reterr);
+    tc_cleanup(tci_buf_free) struct tci_buf before = TCI_BUF_INIT(TCI_JOURNAL_RECORD_MAX);
     size_t count = 0;
     int more;
     if (!statement)
         return -1;
     while ((more = tci_verify_step(journal, statement, report, report->last_row + 1, reterr)) > 0) {
-        check_session(statement, sessions, report);
+        const char *name = tci_verify_next_key(statement, count, &before);
+        if (name)
+            check_session(statement, name, sessions, report);
+        else if (before.no_memory)
+            return tci_error_no_memory(reterr);
+        else
+            tci_journal_finding(report, report->last_row + 1, "", 0,
+                                "the heads of sessions are not in order");
         count++;
         if (!report->good)
             return 0;
@@ -110,54 +118,13 @@ int tci_verify_heads(struct tci_journal *journal, struct tci_verify_sessions *se
 {
     if (check_head(journal, report, reterr) < 0)
         return -1;
+    if (report->good &&
+        check_single(journal, "head", "SELECT count(*), max(one) FROM head", report, reterr) < 0)
+        return -1;
+    if (report->good && check_single(journal, "origin", "SELECT count(*), max(one) FROM origin",
+                                     report, reterr) < 0)
+        return -1;
     return report->good ? check_session_heads(journal, sessions, report, reterr) : 0;
-}
-
-/* ---- indexes ------------------------------------------------------------------------------ */
-
-void tci_verify_sum(const uint64_t key[2], uint64_t *sum, const char *text, uint64_t a, uint64_t b)
-{
-    const uint64_t parts[3] = { tci_siphash(key, text, strlen(text)), a, b };
-    *sum += tci_siphash(key, parts, sizeof parts);
-}
-
-static int check_index(struct tci_journal *journal, const uint64_t key[2], const char *name,
-                       const char *sql, uint64_t rows, uint64_t expected,
-                       struct tci_journal_report *report, struct tc_error *reterr)
-{
-    tc_cleanup(finalize) sqlite3_stmt *statement = prepare(journal, sql, reterr);
-    uint64_t sum = 0, count = 0;
-    int more;
-    if (!statement)
-        return -1;
-    while ((more = tci_verify_step(journal, statement, report, 0, reterr)) > 0) {
-        tci_verify_sum(key, &sum, text_at(statement, 0),
-                       (uint64_t)sqlite3_column_int64(statement, 1),
-                       (uint64_t)sqlite3_column_int64(statement, 2));
-        count++;
-    }
-    if (more == 0 && (count != rows || sum != expected))
-        tci_journal_finding(report, 0, "", 0,
-                            "the index %s does not fit the rows, which are good themselves", name);
-    return more;
-}
-
-int tci_verify_indexes(struct tci_journal *journal, const uint64_t key[2],
-                       const struct tci_verify_sums *sums, struct tci_journal_report *report,
-                       struct tc_error *reterr)
-{
-    if (check_index(journal, key, "record_session",
-                    "SELECT session, row, step FROM record INDEXED BY record_session "
-                    "ORDER BY session, step",
-                    report->rows, sums->session, report, reterr) < 0 ||
-        check_index(journal, key, "record_call",
-                    "SELECT call_id, row, 0 FROM record INDEXED BY record_call ORDER BY call_id",
-                    report->rows, sums->call, report, reterr) < 0)
-        return -1;
-    return check_index(journal, key, "record_special",
-                       "SELECT kind, row, 0 FROM record INDEXED BY record_special "
-                       "WHERE kind <> 'call' ORDER BY kind",
-                       sums->special_rows, sums->special, report, reterr);
 }
 
 /* ---- grants ------------------------------------------------------------------------------- */
@@ -165,7 +132,7 @@ int tci_verify_indexes(struct tci_journal *journal, const uint64_t key[2],
 /* Records of grants that the table does not have. One that was revoked may be gone with the rows
  * before a checkpoint, while the record that revoked it is still there. */
 static const char missing_sql[] =
-    "SELECT row, call_id FROM record AS r WHERE kind <> 'call' AND "
+    "SELECT row, call_id FROM record AS r INDEXED BY record_special WHERE kind <> 'call' AND "
     "(kind = 'grant' AND NOT EXISTS (SELECT 1 FROM run_grant AS g WHERE g.id = r.call_id AND "
     "g.row = r.row) OR "
     "kind = 'revoke' AND NOT EXISTS (SELECT 1 FROM run_grant AS g WHERE g.id = r.call_id AND "
@@ -175,15 +142,38 @@ static const char missing_sql[] =
 static int check_missing(struct tci_journal *journal, struct tci_journal_report *report,
                          struct tc_error *reterr)
 {
-    tc_cleanup(finalize) sqlite3_stmt *statement = prepare(journal, missing_sql, reterr);
+    tc_cleanup(finalize) sqlite3_stmt *statement = tci_verify_prepare(journal, missing_sql, reterr);
+    const char *id;
     int more;
     if (!statement)
         return -1;
     more = tci_verify_step(journal, statement, report, 0, reterr);
+    id = more > 0 ? tci_verify_text(statement, 1) : NULL;
     if (more > 0)
         tci_journal_finding(report, (uint64_t)sqlite3_column_int64(statement, 0), "", 0,
                             "the table of grants does not have the grant %.36s as this row has it",
-                            text_at(statement, 1));
+                            id ? id : "");
+    return more < 0 ? -1 : 0;
+}
+
+/* By their ids they are found. */
+static int check_order(struct tci_journal *journal, struct tci_journal_report *report,
+                       struct tc_error *reterr)
+{
+    tc_cleanup(finalize) sqlite3_stmt *statement = tci_verify_prepare(
+        journal, "SELECT id FROM run_grant ORDER BY id", reterr);
+    tc_cleanup(tci_buf_free) struct tci_buf before = TCI_BUF_INIT(TCI_JOURNAL_RECORD_MAX);
+    int more;
+    if (!statement)
+        return -1;
+    for (uint64_t i = 0;
+         (more = tci_verify_step(journal, statement, report, 0, reterr)) > 0 && report->good; i++) {
+        if (tci_verify_next_key(statement, i, &before))
+            continue;
+        if (before.no_memory)
+            return tci_error_no_memory(reterr);
+        tci_journal_finding(report, 0, "", 0, "the table of grants is not in order");
+    }
     return more < 0 ? -1 : 0;
 }
 
@@ -192,13 +182,15 @@ static int check_table(struct tci_journal *journal, struct tci_journal_report *r
 {
     tc_cleanup(tci_arena_freep) struct tci_arena *arena = tci_arena_new();
     struct tci_grant_list list = { 0 };
+    struct tci_revokes revokes = { 0 };
     const char *problem;
     if (!arena)
         return tci_error_no_memory(reterr);
-    if (tci_journal_grant_list(journal, NULL, true, arena, &list, reterr) < 0)
+    if (tci_journal_grant_list(journal, NULL, true, arena, &list, reterr) < 0 ||
+        tci_journal_revokes(journal, arena, &revokes, reterr) < 0)
         return -1;
     for (size_t i = 0; i < list.count && report->good; i++) {
-        if (tci_journal_grant_check(journal, &list.rows[i], arena, &problem, reterr) < 0)
+        if (tci_journal_grant_check(journal, &list.rows[i], &revokes, arena, &problem, reterr) < 0)
             return -1;
         if (problem)
             tci_journal_finding(report, list.rows[i].row, "", 0, "grant %s %s",
@@ -221,6 +213,8 @@ int tci_journal_check_grants(struct tci_journal *journal, struct tci_journal_rep
     if (r < 0 && reterr && reterr->code == TC_ERROR_NONE)
         *reterr = error;
     if (r < 0)
+        return -1;
+    if (report->good && check_order(journal, report, reterr) < 0)
         return -1;
     return report->good ? check_missing(journal, report, reterr) : 0;
 }

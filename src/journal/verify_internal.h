@@ -43,11 +43,26 @@ int tci_verify_step(struct tci_journal *journal, sqlite3_stmt *statement,
 /* Is this result code about the bytes of the file, and not about the system? */
 bool tci_verify_is_damage(int code);
 
-/* verify_heads.c: each for when all rows are good. */
+/* verify_indexes.c. A statement; NULL with an error. */
+sqlite3_stmt *tci_verify_prepare(struct tci_journal *journal, const char *sql,
+                                 struct tc_error *reterr) tci_must_check;
+/* A column that is a text without a NUL inside, behind which more could hide; NULL: it is not. */
+const char *tci_verify_text(sqlite3_stmt *statement, int column) tci_must_check;
+/* The first column, if it is a text that comes behind the one `before`, whose place it takes; `count`
+ * were before it. NULL: it is not, or before->no_memory. */
+const char *tci_verify_next_key(sqlite3_stmt *statement, uint64_t count,
+                                struct tci_buf *before) tci_must_check;
+
+/* verify_heads.c, verify_indexes.c: each for when all rows are good. */
 int tci_verify_heads(struct tci_journal *journal, struct tci_verify_sessions *sessions,
                      struct tci_journal_report *report, struct tc_error *reterr) tci_must_check;
 int tci_verify_indexes(struct tci_journal *journal, const uint64_t key[2],
                        const struct tci_verify_sums *sums, struct tci_journal_report *report,
                        struct tc_error *reterr) tci_must_check;
+
+/* SQLite's own look at its pages: lists of free ones, and such as belong to two tables or to none. Rows
+ * can be good, and the next one that is written destroys them. */
+int tci_verify_pages(struct tci_journal *journal, struct tci_journal_report *report,
+                     struct tc_error *reterr) tci_must_check;
 
 #endif

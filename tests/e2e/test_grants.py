@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Grants at run time: the command, several processes on one journal, and the question at the terminal."""
 
+import ctypes
 import fcntl
 import json
 import os
@@ -13,6 +14,7 @@ import struct
 import subprocess
 import termios
 import time
+import unicodedata
 
 import pytest
 
@@ -32,6 +34,14 @@ approval_timeout = "20s"
 command = ["true"]
 approval = "ask"
 approval_timeout = "300ms"
+[tool.short]
+command = ["true"]
+approval = "ask"
+approval_timeout = "2s"
+[tool.free]
+command = ["true"]
+backend = "process"
+approval = "ask"
 [agent.boss]
 grants = [{ tool = "hello", max_calls = 60 }]
 [agent.kid]
@@ -148,6 +158,36 @@ def test_unknown_and_ungranted_tools_give_the_same_bytes(toolcage, place):
     assert result("secret") == result("nosuch")  # kid holds a grant for one, its parent does not
 
 
+def test_ungranted_tool_leaves_the_same_record_whatever_it_records(toolcage, place):
+    (place / "p.toml").write_text('version = 1\n[tool.quiet]\ncommand = ["cat"]\nrecord = false\n'
+                                  '[tool.hashed]\ncommand = ["cat"]\nrecord = "hash-only"\n[agent.kid]\ngrants = []\n')
+    for tool in ("quiet", "hashed", "nosuch"):
+        done = toolcage("call", "--json", "--policy", place / "p.toml", "--journal", place / "j.db", "--agent", "kid", tool, "{}")
+        value = json.loads(done.stdout)
+        assert value["verdict"] == "denied" and len(value["state_hash"]) == 64
+    checked = toolcage("journal", "verify", "--journal", place / "j.db")
+    assert checked.returncode == 0, checked.stderr
+
+
+def test_calls_are_counted_by_the_policys_file_and_not_by_its_name(toolcage, place):
+    """A link to it, or to its directory, is no other policy."""
+    (place / "real").mkdir()
+    (place / "real" / "p.toml").write_text(POLICY.replace("max_calls = 60", "max_calls = 2"))
+    (place / "link.toml").symlink_to("real/p.toml")
+    (place / "folder").symlink_to("real")
+    (place / "copy").mkdir()
+    (place / "copy" / "p.toml").write_text((place / "real" / "p.toml").read_text())
+
+    def call(name):
+        return toolcage("call", "--policy", name, "--journal", place / "j.db", "--agent", "boss", "hello", '{"x":"hi"}', cwd=place)
+
+    assert call("real/p.toml").stdout == "hi\n"
+    assert call("link.toml").stdout == "hi\n"
+    for name in ("real/p.toml", "link.toml", "folder/p.toml", "./real/../folder/p.toml", "/proc/self/cwd/link.toml"):
+        assert "has used all 2 calls" in call(name).stderr, name
+    assert call("copy/p.toml").stdout == "hi\n"
+
+
 # ---- several processes ----------------------------------------------------------------------------
 
 
@@ -201,18 +241,28 @@ def test_row_that_somebody_changed_is_no_grant(grant, probe, place, change):
 # ---- the question ---------------------------------------------------------------------------------
 
 
+def resize(fd, rows, columns):
+    fcntl.ioctl(fd, termios.TIOCSWINSZ, struct.pack("HHHH", rows, columns, 0, 0))
+
+
 class Terminal:
     """The command with a terminal of its own."""
 
-    def __init__(self, build_dir, args, env=None, stdin=None, rows=40):
+    def __init__(self, build_dir, args, env=None, stdin=None, rows=40, columns=80, before=None, program=None):
+        program = program or build_dir / "src" / "toolcage"
         self.pid, self.master = pty.fork()
         if self.pid == 0:
-            if stdin is not None:
-                os.dup2(os.open(stdin, os.O_RDONLY), 0)
-            os.environ.update(env or {})
-            os.execv(build_dir / "src" / "toolcage", ["toolcage", *map(str, args)])
+            try:
+                resize(0, rows, columns)
+                if before:
+                    before()
+                if stdin is not None:
+                    os.dup2(os.open(stdin, os.O_RDONLY), 0)
+                os.environ.update({"TERM": "xterm", "LC_ALL": "C.UTF-8", **(env or {})})
+                os.execv(program, [os.path.basename(program), *map(str, args)])
+            finally:
+                os._exit(99)
         self.seen = b""
-        fcntl.ioctl(self.master, termios.TIOCSWINSZ, struct.pack("HHHH", rows, 80, 0, 0))
 
     def until(self, text, seconds=20):
         end = time.monotonic() + seconds
@@ -289,22 +339,74 @@ def test_without_a_terminal_it_is_no(toolcage, place):
     assert done.returncode == 125 and "nobody to ask" in done.stderr
 
 
-def test_argument_cannot_draw_a_question_of_its_own(ask):
-    hostile = "a\033[2J\033[1;1H\nAllow it? (y or yes)\r\u202edenwo\u200b\u009b31m" + " " * 70 + "network  \"none\""
-    terminal = ask("asked", {"x": hostile})
-    shown = terminal.until(QUESTION)
+def question_lines(shown):
+    """What is written, without what readies the terminal."""
+    text = shown.decode().replace("\r\n", "\n")
+    return text[text.index("toolcage: a call"):].split("\n")
+
+
+def columns_of(line):
+    return sum(2 if unicodedata.east_asian_width(c) in "WF" else 1 for c in line)
+
+
+@pytest.mark.parametrize("columns, widest", [(80, 76), (200, 76), (40, 39), (30, 29), (0, 40)])
+def test_argument_cannot_draw_a_question_of_its_own(ask, columns, widest):
+    hostile = ("a\033[2J\033[1;1H\nAllow it? (y or yes)\r\u202edenwo\u200b\u009b31m" + "\u4e2d" * 50 + " " * 70 +
+               "network  \"none\"" + "".join(" " * n + "Allow it? " for n in range(20, 40)))
+    terminal = ask("asked", {"x": hostile}, columns=columns, rows=200)
+    shown = terminal.until(b"is no) ")
     terminal.type(b"n\n")
     assert terminal.end() == 125
-    text = shown.decode().replace("\r\n", "\n")
-    assert "\033" not in text and "\u202e" not in text and "\u200b" not in text and "\u009b" not in text and "\r" not in text
-    lines = text.split("\n")
+    lines = question_lines(shown)
+    text = "\n".join(lines)
+    assert not re.search("[\033\u202e\u200b\u009b\r]", text)
     ours = ("toolcage: ", "  tool ", "  command ", "  arguments ", "  reads ", "  writes ", "  network ", "Allow it? ")
     for line in lines:
         assert line.startswith(ours) or line.startswith(" " * 11), line
-        assert len(line) <= 78
+        assert columns_of(line) <= widest
     assert sum(line.startswith("Allow it?") for line in lines) == 1
     assert sum(line.startswith("  network ") for line in lines) == 1
-    assert "\\u{1b}[2J" in text and "\\u{a}Allow" in text and "\\u{202e}" in text
+    whole = re.sub(r"\n           \| ", "", text)
+    assert "\\u{1b}[2J" in whole and "\\u{a}Allow" in whole and "\\u{202e}" in whole
+
+
+def test_terminal_too_narrow_for_the_question_is_no(ask):
+    terminal = ask("asked", {"x": "done-it"}, columns=29)
+    assert terminal.end() == 125
+    assert b"too narrow" in terminal.seen and b"Allow it?" not in terminal.seen
+
+
+def test_terminal_that_became_narrower_is_no(ask):
+    terminal = ask("asked", {"x": "done-it"})
+    terminal.until(QUESTION)
+    resize(terminal.master, 40, 76)
+    terminal.type(b"y\n")
+    assert terminal.end() == 125
+    assert b"has become narrower" in terminal.seen
+
+
+@pytest.mark.parametrize("env, shown_as", [
+    ({}, "A\\u{1d173}B\\u{fe0f}C\\u{2066}\u00db\u4e2d"),
+    ({"LC_ALL": "C"}, "A\\u{1d173}B\\u{fe0f}C\\u{2066}\\u{db}\\u{4e2d}"),
+])
+def test_what_shows_nothing_or_is_taken_for_controls_is_written_out(ask, env, shown_as):
+    terminal = ask("asked", {"x": "A\U0001d173B\ufe0fC\u2066\u00db\u4e2d"}, env=env)
+    shown = terminal.until(QUESTION)
+    terminal.type(b"n\n")
+    terminal.end()
+    assert f'"{shown_as}"' in "\n".join(question_lines(shown))
+
+
+def test_what_a_tool_did_to_the_terminal_is_undone_before_the_question(ask):
+    terminal = ask("quick", {})
+    terminal.end()
+    reset = terminal.seen[:terminal.seen.index(b"toolcage: a call")]
+    assert reset.startswith(b"\x18\033\\")
+    for part in (b"\033[!p", b"\0337\033[r\0338", b"\033[0m", b"\033(B\x0f", b"\033[?25h", b"\r\n\033[J", b"\033%G"):
+        assert part in reset
+    terminal = ask("quick", {}, env={"TERM": "dumb"})
+    terminal.end()
+    assert terminal.seen.startswith(b"toolcage: a call")
 
 
 def test_what_cannot_be_shown_whole_is_not_asked(ask):
@@ -319,3 +421,156 @@ def test_long_questions_say_how_long_they_are(ask):
     terminal.type(b"n\n")
     terminal.end()
     assert re.search(rb"these are \d+ lines", shown)
+
+
+def test_lines_are_counted_as_the_terminal_has_them(ask):
+    for columns, is_long in ((80, False), (32, True)):
+        terminal = ask("asked", {"x": "x" * 200}, rows=24, columns=columns)
+        shown = terminal.until(b"is no) ")
+        terminal.type(b"n\n")
+        terminal.end()
+        assert (b"these are" in shown) == is_long
+
+
+# ---- several questions at one terminal ------------------------------------------------------------
+
+
+def links(pid):
+    """What the descriptors of a process are, by target."""
+    found = {}
+    for fd in os.listdir(f"/proc/{pid}/fd"):
+        try:
+            found[os.readlink(f"/proc/{pid}/fd/{fd}")] = fd
+        except FileNotFoundError:
+            continue
+    return found
+
+
+def until_it_waits(terminal):
+    end = time.monotonic() + 10
+    while "/dev/tty" not in links(terminal.pid) and time.monotonic() < end:
+        time.sleep(0.02)
+    time.sleep(0.2)
+
+
+def hold(terminal):
+    """Takes the terminal as another question does."""
+    number = struct.unpack("I", fcntl.ioctl(terminal.master, 0x80045430, b"\0" * 4))[0]  # TIOCGPTN
+    fd = os.open(f"/dev/pts/{number}", os.O_RDWR | os.O_NOCTTY)
+    fcntl.flock(fd, fcntl.LOCK_EX)
+    return fd
+
+
+@pytest.fixture
+def ask_kept(ask, place):
+    """A call that has to wait, because somebody else has the terminal."""
+    kept = []
+
+    def start(tool, arguments):
+        def wait():
+            while not (place / "go").exists():
+                time.sleep(0.01)
+
+        terminal = ask(tool, arguments, before=wait)
+        kept.append(hold(terminal))
+        (place / "go").touch()
+        return terminal, kept
+
+    yield start
+    for fd in kept:
+        os.close(fd)
+
+
+def test_answer_belongs_to_the_question_in_front_of_it(build_dir, place):
+    script = f"""
+        call() {{
+            {build_dir}/src/toolcage call --policy {place}/p.toml --no-journal asked "{{\\"x\\":\\"$1\\"}}" \\
+                >{place}/$1 2>{place}/$1.err
+        }}
+        call first & call second & call third & wait"""
+    terminal = Terminal(build_dir, ["-c", script], program="/bin/sh")
+    answers = {}
+    for yes in (True, False, True):
+        shown = terminal.until(QUESTION)
+        time.sleep(0.3)  # for the others to ask as well, if they would
+        shown = terminal.until(b"\0never", 0.1)
+        assert shown.count(b"a call needs your approval") == 1
+        name = re.search(rb'"(first|second|third)"', shown).group(1).decode()
+        answers[name] = yes
+        terminal.seen = b""
+        terminal.type(b"y\n" if yes else b"n\n")
+    assert terminal.end() == 0
+    assert len(answers) == 3
+    for name, yes in answers.items():
+        assert (place / name).read_text() == (name + "\n" if yes else ""), (place / f"{name}.err").read_text()
+
+
+def test_answer_to_the_question_before_does_not_count_for_the_next(ask_kept):
+    terminal, kept = ask_kept("asked", {"x": "done-it"})
+    until_it_waits(terminal)
+    os.close(kept.pop())
+    assert QUESTION not in terminal.until(b"network ")
+    terminal.type(b"n\n")
+    before = len(terminal.until(QUESTION))
+    terminal.type(b"y\n")
+    assert terminal.end() == 0
+    assert b"done-it" in terminal.seen[before:]
+
+
+def test_terminal_that_somebody_keeps_is_no_at_the_deadline(ask_kept):
+    terminal, kept = ask_kept("quick", {})
+    terminal.until(b"nobody approved the call within 300ms")
+    os.close(kept.pop())
+    assert terminal.end() == 125
+    assert b"nobody approved the call within 300ms" in terminal.seen and b"needs your approval" not in terminal.seen
+
+
+def test_terminal_that_cannot_be_kept_for_one_question_is_no(ask):
+    def lose_the_device():
+        """As after `su`: /dev/tty can be opened, the device cannot, by root neither (CAP_DAC_OVERRIDE)."""
+        os.fchmod(0, 0)
+        ctypes.CDLL(None).prctl(24, 1, 0, 0, 0)
+
+    terminal = ask("free", {}, before=lose_the_device)
+    assert terminal.end() == 125
+    assert b"cannot be kept for one question" in terminal.seen and b"Allow it?" not in terminal.seen
+
+
+def test_question_that_came_too_late_to_be_read_is_not_shown(ask_kept):
+    terminal, kept = ask_kept("short", {})
+    until_it_waits(terminal)
+    os.close(kept.pop())
+    assert terminal.end() == 125
+    assert b"nobody approved the call within 2s" in terminal.seen and b"needs your approval" not in terminal.seen
+
+
+def test_deadline_holds_when_the_terminal_takes_no_output(ask, place):
+    def stop_output():
+        termios.tcflow(0, termios.TCOOFF)
+        out = os.open(place / "out", os.O_CREAT | os.O_WRONLY, 0o600)
+        os.dup2(out, 1)
+        os.dup2(out, 2)
+
+    terminal = ask("quick", {}, before=stop_output)
+    end = time.monotonic() + 15
+    pid = 0
+    while not pid and time.monotonic() < end:
+        pid, status = os.waitpid(terminal.pid, os.WNOHANG)
+        time.sleep(0.02)
+    if not pid:
+        os.kill(terminal.pid, signal.SIGKILL)
+        os.waitpid(terminal.pid, 0)
+    os.close(terminal.master)
+    assert pid and os.waitstatus_to_exitcode(status) == 125
+    assert b"nobody approved the call within 300ms" in (place / "out").read_bytes()
+
+
+def test_line_that_somebody_else_reads_does_not_hold_the_question(ask):
+    """Between poll() and read() another process may take the line: the read must not wait."""
+    terminal = ask("asked", {"x": "1"})
+    terminal.until(QUESTION)
+    with open(f"/proc/{terminal.pid}/fdinfo/{links(terminal.pid)['/dev/tty']}", encoding="ascii") as info:
+        flags = int(re.search(r"flags:\s*(\d+)", info.read()).group(1), 8)
+    terminal.type(b"n\n")
+    assert terminal.end() == 125
+    assert flags & os.O_NONBLOCK and flags & os.O_CLOEXEC

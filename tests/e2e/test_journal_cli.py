@@ -389,6 +389,74 @@ def test_bad_import_names_the_line_and_leaves_nothing(toolcage, exported, tmp_pa
     assert rows_of(tmp_path / "new") == []
 
 
+def chained(rows):
+    """The rows with hashes that fit, however strange their texts are."""
+    before, heads, steps = ZERO, {}, {}
+    for number, row in enumerate(rows, 1):
+        session = row["session"]
+        steps[session] = steps.get(session, 0) + 1
+        row |= {"row": number, "step": steps[session], "row_before": before, "previous": heads.get(session, ZERO)}
+        for name in ("request", "result"):
+            if row[name] is not None:
+                row[name + "_hash"] = hashlib.sha256(row[name].encode()).hexdigest()
+        before = heads[session] = row["state_hash"] = state_hash(row)
+    return rows
+
+
+STRANGE = {
+    "members": {"grants": '[],"verdict":"denied","tool":"rm -rf"'},
+    "deep": {"request": "[" * 3_000_000},
+    "deep JSON": {"request": "[" * 1000 + "]" * 1000},
+    "blanks": {"result": '{"a": 1}'},
+    "kind": {"kind": "other"},
+}
+
+
+@pytest.mark.parametrize("name", [name for name in STRANGE if name != "deep JSON"])
+def test_texts_that_are_not_canonical_json_are_not_imported(toolcage, journal, tmp_path, name):
+    header = json.loads(export(toolcage, journal).splitlines()[0])
+    rows = [row for row in rows_of(journal) if row["kind"] == "call"]
+    rows[3] |= STRANGE[name]
+    chained(rows)
+    lines = [header | {"rows": len(rows), "head": rows[-1]["state_hash"]}] + rows
+    text = "".join(json.dumps(line) + "\n" for line in lines)
+    assert import_(toolcage, tmp_path / "new", text, status=125).stderr.startswith("standard input:5:1: error: line 5 ")
+    assert rows_of(tmp_path / "new") == []
+
+
+@pytest.mark.parametrize("name", ["members", "deep", "deep JSON"])
+def test_texts_that_are_not_json_are_shown_as_strings_and_soon(toolcage, journal, name):
+    """The chain is right: whoever can write the file can make it so."""
+    rows = rows_of(journal)
+    rows[3] |= STRANGE[name]
+    chained(rows)
+    tamper(journal, ("DELETE FROM record",),
+           *((f"INSERT INTO record ({', '.join(COLUMNS)}) VALUES ({', '.join('?' * len(COLUMNS))})",
+              *(row[column] for column in COLUMNS)) for row in rows))
+    done = run(toolcage, "journal", "show", "call-3", "--json", "--journal", journal, timeout=20)
+    row, = json.loads(done.stdout)["rows"]
+    assert (row["tool"], row["verdict"]) == ("tool1", "ok")
+    for column, value in STRANGE[name].items():
+        assert row[column] == value
+    assert "not JSON, or too deep" in run(toolcage, "journal", "show", "call-3", "--journal", journal, timeout=20).stdout
+
+
+def test_row_that_was_changed_is_neither_exported_nor_signed_nor_shown_without_a_word(toolcage, journal, keys, tmp_path,
+                                                                                     check_schema):
+    tamper(journal, ("UPDATE record SET tool = 'rm' WHERE row = 3",))
+    done = run(toolcage, "journal", "export", tmp_path / "export", "--journal", journal, status=125)
+    assert "row 3" in done.stderr and not (tmp_path / "export").exists()
+    for args in (("journal", "sign"), ("receipt", "call-9")):
+        done = run(toolcage, *args, "--key", keys / "mine", "--journal", journal, status=125)
+        assert "does not verify (row 3" in done.stderr and "vouch" in done.stderr
+    shown = run(toolcage, "journal", "show", "--journal", journal, status=1).stdout
+    assert shown.count("is not what was recorded") == 1 and "row 3 is not what was recorded" in shown
+    rows = check_schema("journal", json.loads(run(toolcage, "journal", "show", "--json", "--journal", journal,
+                                                  status=1).stdout))["rows"]
+    assert [row["row"] for row in rows if "problem" in row] == [3]
+    run(toolcage, "journal", "show", "--last", "3", "--journal", journal)
+
+
 def test_cut_export_is_refused(toolcage, journal, tmp_path):
     text = export(toolcage, journal)
     for length in (len(text) - 1, len(text) // 2, text.index("\n") + 1):
@@ -642,6 +710,9 @@ FORGERIES = {
         "statement": r["signature"]["statement"].replace('"row":', '"row":1')}},
     "statement of another purpose": lambda r: r | {"signature": r["signature"] | {
         "statement": r["signature"]["statement"].replace("toolcage receipt", "toolcage journal head")}},
+    "a longer key": lambda r: r | {"signature": r["signature"] | {"key": r["signature"]["key"] + "00" * 40}},
+    "a longer signature": lambda r: r | {"signature": r["signature"] | {
+        "signature": r["signature"]["signature"] + "00"}},
     "signature is a text": lambda r: r | {"signature": "x"},
     "a member more": lambda r: r | {"note": "trust me"},
     "another format": lambda r: r | {"format": "receipt"},

@@ -142,15 +142,18 @@ def in_mount_namespace(place, options, script):
     return done
 
 
-def test_full_disk_is_an_error_and_the_chain_holds(place):
-    """Calls until one cannot be recorded, and a few more; then room again."""
-    done = in_mount_namespace(place, "size=400k", """
+def test_full_disk_is_found_before_anything_runs_and_the_chain_holds(place):
+    """Calls until there is no room for a record, and a few more; then room again."""
+    done = in_mount_namespace(place, "size=1500k", """
         i=0
-        while [ $i -lt 15 ]; do
+        while [ $i -lt 9 ]; do
             "$T" call --policy "$P" --journal "$D/journal.db" --json large '{}' || echo "exit $?"
             i=$((i + 1))
         done
-        mount -o remount,size=4m "$D"
+        head -c 9000000 /dev/zero >"$D/more" 2>/dev/null
+        SQLITE_TMPDIR=$D "$T" journal prune --keep 1 --journal "$D/journal.db" || echo "prune $?"
+        rm "$D/more"
+        mount -o remount,size=8m "$D"
         "$T" call --policy "$P" --journal "$D/journal.db" --json echo '{"word":"room"}'
         "$T" journal verify --journal "$D/journal.db" >&2 && echo verified
         "$T" journal export --journal "$D/journal.db" 2>/dev/null | grep -c '"call_id"'
@@ -158,14 +161,36 @@ def test_full_disk_is_an_error_and_the_chain_holds(place):
     *lines, verified, count = done.stdout.splitlines()
     assert verified == "verified", done.stdout + done.stderr
     results = [json.loads(line) for line in lines if line.startswith("{")]
-    recorded = [result for result in results if result["state_hash"]]
-    failed = [result for result in results if not result["state_hash"]]
-    assert 3 <= len(recorded) and recorded[-1]["stdout"] == "room"
-    assert failed or "exit 125" in lines
-    for result in failed:
-        assert result["verdict"] == "error" and "not in the journal" in result["reason"], result
-        assert result["stdout_bytes"] == 40000
-    assert int(count) == len(recorded)
+    assert all(result["state_hash"] for result in results), results  # whatever ran is recorded
+    assert 2 <= len(results) < 9 and results[-1]["stdout"] == "room"
+    assert lines.count("exit 125") == 10 - len(results)
+    assert "there is no space left for it" in done.stderr and "name another file with --journal" in done.stderr
+    assert "prune 125" in lines and "prune needs as much free space" in done.stderr, done.stderr
+    assert int(count) == len(results)
+
+
+def test_call_of_a_journal_that_was_taken_away_does_not_run(place):
+    host = place.start("gone", "asked")
+
+    def go():
+        host.stdin.write(b"go\n")
+        host.stdin.flush()
+        return json.loads(host.stdout.readline())
+
+    assert host.stdout.readline() == b"open\n" and go()["verdict"] == "ok"
+    place.journal.rename(place.directory / "elsewhere")
+    result = go()
+    assert (result["verdict"], result["stdout"], result["state_hash"]) == ("error", "", None), result
+    assert result["reason"].startswith("the call was not made, since it could not be recorded: "), result
+    assert "removed" in result["reason"] and "again" in result["fix"]
+    (place.directory / "elsewhere").rename(place.journal)
+    assert go()["verdict"] == "ok"
+    host.stdin.close()
+    assert host.wait() == 0
+    host.stdout.close()
+    host.stderr.close()
+    assert len(place.call_ids()) == 3
+    place.verify()
 
 
 def test_read_only_file_system_is_refused_before_anything_runs(place):

@@ -19,9 +19,9 @@ import pytest
 DOCUMENT = Path(__file__).resolve().parents[2] / "docs" / "lint.md"
 
 # What a policy's text cannot show; a command with its output stands there instead.
-FILE_LEVEL = ("TC-P001", "TC-P002", "TC-P003", "TC-P004", "TC-L182")
-# The example cannot be repeated at will, or is too large for a page (a unit test has it).
-NOT_REPEATABLE = ("TC-P004", "TC-L182")
+FILE_LEVEL = ("TC-P001", "TC-P002", "TC-P003", "TC-P004", "TC-L182", "TC-L183", "TC-L184")
+# The example cannot be repeated at will, or is too large for a page (a unit test has it), or the policy loads (below).
+NOT_REPEATABLE = ("TC-P004", "TC-L182", "TC-L183", "TC-L184")
 # Lint must look at the host to see it.
 HOST_LEVEL = ("TC-L170",)
 
@@ -238,6 +238,61 @@ def public_folder():
     with tempfile.TemporaryDirectory(prefix="lint-docs-") as folder:
         os.chmod(folder, 0o755)
         yield Path(folder)
+
+
+OWN = 'version = 1\ntools = "tools.d"\n[agent.a]\ngrants = ["t"]\n'
+
+
+@pytest.fixture
+def own_policy(tmp_path):
+    """A policy with a tool file, all of it for this user alone."""
+    folder = tmp_path / "agents"
+    (folder / "tools.d").mkdir(parents=True)
+    write(folder / "tools.d", 'command = ["true"]\n', "t.toml")
+    path = write(folder, OWN)
+    for each in (folder, folder / "tools.d", folder / "tools.d" / "t.toml", path):
+        each.chmod(0o755 if each.is_dir() else 0o644)
+    return path
+
+
+def about_files(toolcage, path, *options):
+    return [(finding["id"], finding["severity"]) for finding in lint_json(toolcage, path, *options)
+            if finding["id"] in ("TC-L183", "TC-L184")]
+
+
+@pytest.mark.parametrize("name", [".", "policy.toml", "tools.d", "tools.d/t.toml"])
+def test_policy_that_others_can_change(toolcage, own_policy, name):
+    assert about_files(toolcage, own_policy) == []
+    path = own_policy.parent / name
+    mode = path.stat().st_mode & 0o777
+    path.chmod(mode | 0o020)
+    assert about_files(toolcage, own_policy) == [("TC-L184", "warning")]
+    path.chmod(mode | 0o022)
+    assert about_files(toolcage, own_policy) == [("TC-L183", "error")]
+    assert about_files(toolcage, own_policy, "--no-host") == []
+    path.chmod(mode)
+    if os.getuid() == 0:
+        os.chown(path, 65534, -1)
+        assert about_files(toolcage, own_policy) == [("TC-L183", "error")]
+
+
+def test_policy_in_a_shared_directory(toolcage, own_policy):
+    """As in /tmp: only the owner can replace the policy, but anybody could add a tool."""
+    own_policy.parent.chmod(0o1777)
+    assert about_files(toolcage, own_policy) == []
+    (own_policy.parent / "tools.d").chmod(0o1777)
+    assert about_files(toolcage, own_policy) == [("TC-L183", "error")]
+
+
+@pytest.mark.parametrize("name", ["TC-L183", "TC-L184"])
+def test_files_of_others_are_shown_as_the_page_shows_them(build_dir, clean_env, own_policy, name):
+    command, expected = SECTIONS[name].block("sh").split("\n", 1)
+    own_policy.write_text('version = 1\n[tool.t]\ncommand = ["true"]\n[agent.a]\ngrants = ["t"]\n', encoding="utf-8")
+    path = f"{build_dir / 'src'}:{clean_env['PATH']}"
+    done = subprocess.run(["sh", "-c", command[2:]], cwd=own_policy.parent, env=clean_env | {"PATH": path}, capture_output=True,
+                          text=True, check=False, timeout=60)
+    assert done.stdout == expected.replace("/srv/agents", str(own_policy.parent))
+    assert done.returncode == (1 if name == "TC-L183" else 0)
 
 
 def test_missing_file(toolcage, tmp_path):

@@ -249,6 +249,33 @@ def test_redacted_values_are_nowhere_in_the_journal(place):
     assert other["verdict"] == "error"
 
 
+def test_messages_about_redacted_arguments_are_not_in_the_journal(place):
+    place.policy.write_text(place.policy.read_text() + """
+[tool.limited]
+redact = ["/n", "/h"]
+command = ["printf", "%s", "{n}"]
+parameters.properties.n = { type = "integer", maximum = 4929000000000000 }
+parameters.properties.h = { additionalProperties = { maximum = 3 } }
+""")
+    shown = {
+        '{"n" "S3CRETVALUE"}': "near",
+        '{"S3CRETVALUE":1,"S3CRETVALUE":2}': "duplicate",
+        '{"n":98765432109876543210}': "98765432109876543210",
+        '{"n":4929123456781234}': "not 4929123456781234",
+        '{"h":{"S3CRETVALUE":77777}}': "arguments/h/S3CRETVALUE",
+        '"{\\"n\\":\\"S3CRETVALUE\\"}"': "are a string",
+    }
+    for arguments, words in shown.items():
+        result = json.loads(good(place.call("s", "limited", arguments)))
+        assert (result["verdict"], words in result["reason"]) == ("invalid_input", True), result["reason"]
+    assert json.loads(good(place.call("s", "limited", '{"n":4928123456781234}')))["stdout"] == "4928123456781234"
+    stored = b"".join(path.read_bytes() for path in place.directory.glob("journal.db*"))
+    for secret in (b"S3CRETVALUE", b"98765432109876543210", b"4929123456781234", b"77777", b"4928123456781234"):
+        assert secret not in stored
+    replayed = json.loads(good(place.replay("s", "limited", '{"n" "S3CRETVALUE"}')))
+    assert (replayed["verdict"], "not recorded" in replayed["reason"]) == ("invalid_input", True)
+
+
 def test_hash_only_and_false_keep_what_they_say(place):
     live = json.loads(good(place.call("s", "hashed", '{"word":"unseen"}')))
     assert json.loads(good(place.call("s", "quiet", '{"word":"unseen"}')))["state_hash"] is None

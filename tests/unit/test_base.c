@@ -690,11 +690,20 @@ static void test_malformed_utf8_is_refused(void **state)
     }
 }
 
+/* First and last of every run, and a sum over all: a run that is lost, cut or too wide is seen. */
 static void test_characters_that_hide_or_reorder_text(void **state)
 {
-    static const uint32_t deceptive[] = { 0x200b, 0x200e, 0x200f, 0x202a,  0x202e,  0x2066,
-                                          0x2069, 0x061c, 0xfeff, 0xe0001, 0xe0041, 0xe007f };
-    static const uint32_t plain[] = { 'a', '\n', 0xe9, 0x4e2d, 0x1f600, 0x20ac, 0xfffd, 0x10ffff };
+    static const uint32_t deceptive[] = {
+        0xad,    0x34f,   0x600,   0x605,   0x61c,   0x6dd,   0x70f,   0x890,   0x891,   0x8e2,
+        0x115f,  0x1160,  0x17b4,  0x17b5,  0x180b,  0x180e,  0x180f,  0x200b,  0x200f,  0x2028,
+        0x202e,  0x2060,  0x206f,  0x2800,  0x3164,  0xfe00,  0xfe0e,  0xfeff,  0xffa0,  0xfff0,
+        0xfff8,  0xfffb,  0x110bd, 0x110cd, 0x13430, 0x1343f, 0x1bca0, 0x1bca3, 0x1d173, 0x1d17a,
+        0xe0000, 0xe0001, 0xe0041, 0xe007f, 0xe01ef, 0xe0fff,
+    };
+    static const uint32_t plain[] = { 'a',     '\n',    0xe9,    0x5d0,   0x627,   0x660,   0x4e2d,
+                                      0xfe0f,  0x1f600, 0x20ac,  0xfffc,  0xfffd,  0x110bb, 0x1342f,
+                                      0x1bc9f, 0x1d172, 0x1d17b, 0xdffff, 0xe1000, 0x10ffff };
+    size_t count = 0;
     (void)state;
     for (size_t i = 0; i < tci_array_size(deceptive); i++)
         if (!tci_utf8_is_deceptive(deceptive[i]))
@@ -702,6 +711,9 @@ static void test_characters_that_hide_or_reorder_text(void **state)
     for (size_t i = 0; i < tci_array_size(plain); i++)
         if (tci_utf8_is_deceptive(plain[i]))
             fail_msg("U+%04X", (unsigned)plain[i]);
+    for (uint32_t c = 0; c <= 0x10ffff; c++)
+        count += tci_utf8_is_deceptive(c);
+    assert_int_equal(count, 4208);
 }
 
 /* ---- quote ------------------------------------------------------------------------------------ */

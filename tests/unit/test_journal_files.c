@@ -246,6 +246,33 @@ static void use_read_only_file(const struct place *place)
     tci_journal_close(journal);
 }
 
+static void test_a_file_that_others_own_or_can_write_is_refused(void **state)
+{
+    static const char *const names[] = { "", "-wal", "-shm" };
+    struct place place = new_place();
+    struct tci_journal *journal = open_journal(place.path);
+    char path[128];
+    (void)state;
+    append(journal, "s", 1);
+    tci_journal_close(journal);
+    for (size_t i = 0; i < tci_array_size(names); i++) {
+        (void)snprintf(path, sizeof path, "%s%s", place.path, names[i]);
+        for (unsigned mode = 0620; mode >= 0602; mode -= 016) {
+            assert_int_equal(chmod(path, mode), 0);
+            assert_refused(place.path, 0, TC_ERROR_USAGE, "written by others");
+            assert_refused(place.path, TCI_JOURNAL_READ_ONLY, TC_ERROR_USAGE, "written by others");
+        }
+        assert_int_equal(chmod(path, 0600), 0);
+        if (geteuid() == 0) {
+            assert_int_equal(chown(path, 65534, (gid_t)-1), 0);
+            assert_refused(place.path, TCI_JOURNAL_CREATE, TC_ERROR_USAGE, "another user");
+            assert_int_equal(chown(path, 0, (gid_t)-1), 0);
+        }
+        tci_journal_close(open_journal(place.path));
+    }
+    remove_place(&place);
+}
+
 static void test_a_directory_that_cannot_be_written_has_an_error_of_its_own(void **state)
 {
     struct place place = new_place();
@@ -399,6 +426,192 @@ static void test_two_handles_of_one_process_keep_their_locks(void **state)
     remove_place(&place);
 }
 
+/* ---- files that go while they are open ---------------------------------------------------- */
+
+static void beside(const struct place *place, const char *suffix, char ret[128])
+{
+    (void)snprintf(ret, 128, "%s%s", place->path, suffix);
+}
+
+static void remove_all(const struct place *place)
+{
+    remove_beside(place, "");
+    remove_beside(place, "-wal");
+    remove_beside(place, "-shm");
+}
+
+static void remove_log(const struct place *place)
+{
+    remove_beside(place, "-wal");
+}
+
+static void remove_memory(const struct place *place)
+{
+    remove_beside(place, "-shm");
+}
+
+static void put_another_there(const struct place *place)
+{
+    char moved[128];
+    beside(place, ".old", moved);
+    assert_int_equal(rename(place->path, moved), 0);
+    remove_beside(place, "-wal");
+    remove_beside(place, "-shm");
+    tci_journal_close(open_journal(place->path));
+}
+
+static void empty_file(const struct place *place)
+{
+    assert_int_equal(truncate(place->path, 0), 0);
+}
+
+static void cut_log(const struct place *place)
+{
+    char path[128];
+    beside(place, "-wal", path);
+    assert_int_equal(truncate(path, 4096), 0);
+}
+
+static void put_another_log_there(const struct place *place)
+{
+    char path[128];
+    beside(place, "-wal", path);
+    remove_beside(place, "-wal");
+    write_text(path, "");
+}
+
+/* The record would be in no file afterwards, and the caller would have been told that it is. */
+static void test_a_journal_that_is_gone_or_another_takes_no_record(void **state)
+{
+    static const struct {
+        void (*change)(const struct place *place);
+        const char *sentence;
+        bool only_writers_see_it;
+    } ways[] = {
+        { remove_all, "removed", false },
+        { remove_log, "removed", false },
+        { remove_memory, "removed", false },
+        { put_another_there, "replaced", false },
+        { put_another_log_there, "replaced", false },
+        { empty_file, "emptied", false },
+        { cut_log, "cut short", true },
+    };
+    (void)state;
+    for (size_t i = 0; i < tci_array_size(ways); i++) {
+        struct place place = new_place();
+        struct tci_journal *journal = open_journal(place.path);
+        struct tc_error error = { 0 };
+        uint64_t version;
+        append(journal, "s", 1);
+        ways[i].change(&place);
+        assert_int_equal(try_append(journal, &error), -1);
+        if (!strstr(error.message, ways[i].sentence) || !strstr(error.remedy, "again"))
+            fail_msg("way %zu: \"%s\" (%s)", i, error.message, error.remedy);
+        if (!ways[i].only_writers_see_it) {
+            assert_int_equal(tci_journal_writable(journal, 0, &error), -1);
+            assert_int_equal(tci_journal_grants_version(journal, &version, &error), -1);
+        }
+        tci_journal_close(journal);
+        remove_beside(&place, ".old");
+        remove_place(&place);
+    }
+}
+
+static void test_a_log_that_others_shorten_rightly_is_no_error(void **state)
+{
+    struct place place = new_place();
+    struct tci_journal *journal = open_journal(place.path);
+    (void)state;
+    for (unsigned i = 0; i < 4; i++) {
+        append(journal, "s", i);
+        run_sql(place.path, "PRAGMA wal_checkpoint(TRUNCATE)");
+    }
+    assert_good(journal, 4);
+    tci_journal_close(journal);
+    remove_place(&place);
+}
+
+static void test_a_journal_whose_log_was_taken_gets_one_again(void **state)
+{
+    struct place place = new_place();
+    struct tci_journal *journal = open_journal(place.path);
+    (void)state;
+    append(journal, "s", 1);
+    tci_journal_close(journal);
+    run_sql(place.path, "PRAGMA journal_mode = DELETE");
+    journal = open_journal(place.path);
+    append(journal, "s", 2);
+    assert_good(journal, 2);
+    tci_journal_close(journal);
+    remove_place(&place);
+}
+
+static void needs_not_writable(struct tci_journal *journal, size_t bytes, const char *sentence)
+{
+    struct tc_error error = { 0 };
+    child_needs(tci_journal_writable(journal, bytes, &error) == -1 &&
+                    strstr(error.message, sentence) && error.remedy[0],
+                sentence, &error);
+}
+
+static void ask_on_a_small_disk(const struct place *place)
+{
+    struct tc_error error = { 0 };
+    struct tci_journal *journal;
+    child_needs(unshare(CLONE_NEWNS) == 0 &&
+                    mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) == 0 &&
+                    mount("none", place->directory, "tmpfs", 0, "size=2m") == 0,
+                strerror(errno), &error);
+    journal = open_journal(place->path);
+    child_needs(tci_journal_writable(journal, 0, &error) == 0, "there is room", &error);
+    needs_not_writable(journal, 1024 * 1024, "no space left");
+    child_needs(mount(NULL, place->directory, NULL, MS_REMOUNT, "size=900k") == 0, strerror(errno),
+                &error);
+    needs_not_writable(journal, 0, "no space left");
+    tci_journal_close(journal);
+}
+
+static void ask_under_a_limit(const struct place *place)
+{
+    struct tci_journal *journal;
+    tci_journal_close(open_journal(place->path));
+    journal = open_journal(place->path);
+    (void)signal(SIGXFSZ, SIG_IGN);
+    (void)setrlimit(RLIMIT_FSIZE, &(struct rlimit){ 1024, 1024 });
+    needs_not_writable(journal, 0, "journal");
+    tci_journal_close(journal);
+}
+
+static void test_what_cannot_be_written_is_known_before(void **state)
+{
+    struct place place = new_place();
+    struct tci_journal *journal = open_journal(place.path);
+    struct tc_error error = { 0 };
+    int status = 0;
+    pid_t child;
+    (void)state;
+    assert_ok(tci_journal_writable(journal, 1000, &error), &error);
+    append(journal, "s", 1);
+    child = fork();
+    assert_true(child >= 0);
+    if (!child) {
+        needs_not_writable(journal, 0, "before a fork");
+        _exit(0);
+    }
+    assert_int_equal(waitpid(child, &status, 0), child);
+    assert_int_equal(status, 0);
+    tci_journal_close(journal);
+    assert_ok(tci_journal_open(place.path, TCI_JOURNAL_READ_ONLY, &journal, &error), &error);
+    assert_int_equal(tci_journal_writable(journal, 0, &error), -1);
+    tci_journal_close(journal);
+    remove_place(&place);
+    place = new_place();
+    in_child(ask_under_a_limit, &place);
+    if (geteuid() == 0) /* only root may mount */
+        in_child(ask_on_a_small_disk, &place);
+    remove_place(&place);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -409,12 +622,17 @@ int main(void)
         cmocka_unit_test(test_links_above_the_file_are_followed),
         cmocka_unit_test(test_default_path_is_that_of_the_user),
         cmocka_unit_test(test_a_journal_open_for_reading_is_not_written),
+        cmocka_unit_test(test_a_file_that_others_own_or_can_write_is_refused),
         cmocka_unit_test(test_a_directory_that_cannot_be_written_has_an_error_of_its_own),
         cmocka_unit_test(test_a_locked_journal_is_an_error_after_the_timeout),
         cmocka_unit_test(test_a_limit_on_the_size_of_files_loses_no_record),
         cmocka_unit_test(test_a_full_disk_loses_no_record),
         cmocka_unit_test(test_the_log_does_not_grow_with_processes_that_make_one_call),
         cmocka_unit_test(test_two_handles_of_one_process_keep_their_locks),
+        cmocka_unit_test(test_a_journal_that_is_gone_or_another_takes_no_record),
+        cmocka_unit_test(test_a_log_that_others_shorten_rightly_is_no_error),
+        cmocka_unit_test(test_a_journal_whose_log_was_taken_gets_one_again),
+        cmocka_unit_test(test_what_cannot_be_written_is_known_before),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

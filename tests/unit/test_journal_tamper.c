@@ -288,6 +288,16 @@ static void test_heads_that_change_are_named(void **state)
     assert_names_row("DELETE FROM session_head WHERE session = 's'", 10);
     assert_names_row("INSERT INTO session_head VALUES ('more', 1, 'x')", 10);
     assert_names_row("UPDATE session_head SET session = 't' WHERE session = 's'", 10);
+    /* A second head, which only some would read. */
+    assert_names_row("PRAGMA ignore_check_constraints = 1; INSERT INTO head SELECT 0, rows, "
+                     "state_hash FROM head; UPDATE head SET rows = 5 WHERE one = 1",
+                     10);
+    assert_names_row("PRAGMA ignore_check_constraints = 1; INSERT INTO head SELECT 2, rows, "
+                     "state_hash FROM head",
+                     10);
+    assert_names_row("PRAGMA ignore_check_constraints = 1; INSERT INTO origin SELECT 0, salt, 1 "
+                     "FROM origin",
+                     10);
     /* The last row and all its traces but one. */
     assert_names_row("DELETE FROM record WHERE row = 9; UPDATE head SET rows = 8, state_hash = "
                      "(SELECT state_hash FROM record WHERE row = 8)",
@@ -423,6 +433,201 @@ static void test_an_index_that_hides_a_row_is_found_out(void **state)
     assert_non_null(strstr(report.problem, "index"));
 }
 
+/* Names an index "x" as a table, so that its entries can be changed without their rows. */
+static void change_index(const char *index, const char *columns, const char *sql)
+{
+    sqlite3 *db = NULL;
+    sqlite3_stmt *statement = NULL;
+    char text[256], *message = NULL;
+    int page;
+    assert_int_equal(sqlite3_open(original.place.path, &db), SQLITE_OK);
+    (void)snprintf(text, sizeof text, "SELECT rootpage FROM sqlite_schema WHERE name = '%s'",
+                   index);
+    assert_int_equal(sqlite3_prepare_v2(db, text, -1, &statement, NULL), SQLITE_OK);
+    assert_int_equal(sqlite3_step(statement), SQLITE_ROW);
+    page = sqlite3_column_int(statement, 0);
+    (void)sqlite3_finalize(statement);
+    assert_int_equal(sqlite3_test_control(SQLITE_TESTCTRL_IMPOSTER, db, "main", 1, page),
+                     SQLITE_OK);
+    (void)snprintf(text, sizeof text, "CREATE TABLE x (%s, PRIMARY KEY (%s)) WITHOUT ROWID",
+                   columns, columns);
+    assert_int_equal(sqlite3_exec(db, text, NULL, NULL, NULL), SQLITE_OK);
+    (void)sqlite3_test_control(SQLITE_TESTCTRL_IMPOSTER, db, "main", 0, 0);
+    if (sqlite3_exec(db, sql, NULL, NULL, &message) != SQLITE_OK)
+        fail_msg("%s: %s", sql, message);
+    assert_true(sqlite3_changes(db) > 0);
+    (void)sqlite3_close(db);
+}
+
+static void test_an_index_whose_entries_changed_is_found_out(void **state)
+{
+    static const struct {
+        const char *index, *columns, *sql;
+    } changes[] = {
+        /* The same bytes, which no search finds. */
+        { "record_call", "t, r", "UPDATE x SET t = CAST(t AS BLOB) WHERE r = 7" },
+        { "record_session", "t, s, r", "UPDATE x SET t = CAST(t AS BLOB) WHERE r = 7" },
+        { "record_session", "t, s, r", "UPDATE x SET s = CAST(s AS REAL) + 0.5 WHERE r = 7" },
+        { "record_special", "t, n, r", "UPDATE x SET t = CAST(t AS BLOB) WHERE r = 7" },
+        /* What is searched by, and not where it leads. */
+        { "record_special", "t, n, r", "UPDATE x SET n = n + 1000 WHERE r = 7" },
+        { "record_special", "t, n, r", "UPDATE x SET t = 'grant' WHERE r = 7" },
+        { "record_special", "t, n, r", "DELETE FROM x WHERE r = 7" },
+        { "record_call", "t, r", "INSERT INTO x VALUES ('more', 7)" },
+    };
+    (void)state;
+    for (size_t i = 0; i < tci_array_size(changes); i++) {
+        struct tci_journal_report report;
+        restore();
+        change_index(changes[i].index, changes[i].columns, changes[i].sql);
+        report = look();
+        if (report.good || !strstr(report.problem, changes[i].index))
+            fail_msg("%s %s: %s", changes[i].index, changes[i].sql,
+                     report.good ? "good" : report.problem);
+    }
+}
+
+static unsigned root_page(const char *name)
+{
+    sqlite3 *db = NULL;
+    sqlite3_stmt *statement = NULL;
+    unsigned page;
+    assert_int_equal(sqlite3_open(original.place.path, &db), SQLITE_OK);
+    assert_int_equal(sqlite3_prepare_v2(db, "SELECT rootpage FROM sqlite_schema WHERE name = ?1",
+                                        -1, &statement, NULL),
+                     SQLITE_OK);
+    tci_journal_bind_text(statement, 1, name);
+    assert_int_equal(sqlite3_step(statement), SQLITE_ROW);
+    page = (unsigned)sqlite3_column_int(statement, 0);
+    (void)sqlite3_finalize(statement);
+    (void)sqlite3_close(db);
+    return page;
+}
+
+static void test_entries_that_changed_places_are_found_out(void **state)
+{
+    static const char *const names[] = { "record_call", "record_session", "record_special",
+                                         "session_head", "run_grant" };
+    (void)state;
+    for (size_t i = 0; i < tci_array_size(names); i++) {
+        struct tci_journal_report report;
+        unsigned char *cells, first[2];
+        char *bytes = malloc(original.length);
+        restore();
+        assert_non_null(bytes);
+        memcpy(bytes, original.bytes, original.length);
+        /* A leaf has 8 bytes, and then two for the place of each entry. */
+        cells = (unsigned char *)bytes + (size_t)(root_page(names[i]) - 1) * 4096 + 8;
+        assert_int_equal(cells[-8], 10);
+        memcpy(first, cells, 2);
+        memcpy(cells, cells + 2, 2);
+        memcpy(cells + 2, first, 2);
+        restore();
+        write_file(original.place.path, bytes, original.length);
+        report = look();
+        if (report.good)
+            fail_msg("%s is out of order", names[i]);
+        free(bytes);
+    }
+}
+
+static void test_lists_of_free_pages_that_changed_are_found_out(void **state)
+{
+    char *bytes = malloc(original.length);
+    (void)state;
+    assert_non_null(bytes);
+    memcpy(bytes, original.bytes, original.length);
+    bytes[39]++; /* how many pages are free */
+    restore();
+    write_file(original.place.path, bytes, original.length);
+    assert_false(look().good);
+    free(bytes);
+}
+
+/* Row 2 is written anew, and fits itself: its neighbours know another one. */
+static void test_a_row_that_its_neighbours_do_not_know_is_not_given_out(void **state)
+{
+    tc_cleanup(tci_arena_freep) struct tci_arena *arena = tci_arena_new();
+    struct tci_journal *journal = NULL;
+    struct tci_journal_row row;
+    struct tc_error error = { 0 };
+    char sql[256];
+    (void)state;
+    restore();
+    assert_ok(tci_journal_open(original.place.path, 0, &journal, &error), &error);
+    assert_int_equal(tci_journal_row_get(journal, 2, arena, &row, &error), 0);
+    row.entry.tool = "forged";
+    assert_int_equal(tci_journal_hash(&row, row.state_hash, &error), 0);
+    tci_journal_close(journal);
+    (void)snprintf(sql, sizeof sql,
+                   "UPDATE record SET tool = 'forged', state_hash = '%s' WHERE row = 2",
+                   row.state_hash);
+    run_sql(original.place.path, sql);
+    assert_ok(tci_journal_open(original.place.path, 0, &journal, &error), &error);
+    for (unsigned number = 1; number <= 4; number++) {
+        tci_error_clear(&error);
+        assert_int_equal(tci_journal_row_get(journal, number, arena, &row, &error),
+                         number == 2 || number == 3 ? -1 : 0);
+    }
+    tci_journal_close(journal);
+}
+
+/* As all who give rows out do. */
+static int check_row(void *context, const struct tci_journal_row *row, struct tc_error *reterr)
+{
+    tc_cleanup(tci_buf_free) struct tci_buf scratch = TCI_BUF_INIT(TCI_JOURNAL_RECORD_MAX);
+    (void)context;
+    return tci_journal_row_check(row, &scratch, reterr) ? 1 : 0;
+}
+
+static void test_an_index_that_leads_elsewhere_gives_no_rows(void **state)
+{
+    struct tci_journal_query by_session = { .session = "" }, by_call = { .call_id = "call-1" };
+    struct tci_journal *journal = NULL;
+    struct tc_error error = { 0 };
+    (void)state;
+    restore();
+    /* Row 1 is of session "s". */
+    change_index("record_session", "t, s, r", "UPDATE x SET r = 1 WHERE r = 2");
+    assert_ok(tci_journal_open(original.place.path, 0, &journal, &error), &error);
+    assert_int_not_equal(tci_journal_each(journal, &by_session, check_row, NULL, &error), 0);
+    tci_journal_close(journal);
+    restore();
+    change_index("record_call", "t, r", "UPDATE x SET r = 3 WHERE r = 1");
+    assert_ok(tci_journal_open(original.place.path, 0, &journal, &error), &error);
+    tci_error_clear(&error);
+    assert_int_not_equal(tci_journal_each(journal, &by_call, check_row, NULL, &error), 0);
+    tci_journal_close(journal);
+}
+
+static void test_a_revoke_that_an_index_hides_counts_all_the_same(void **state)
+{
+    static const struct {
+        const char *index, *columns, *sql;
+    } changes[] = {
+        { "record_call", "t, r", "UPDATE x SET t = CAST(t AS BLOB) WHERE r = 7" },
+        { "record_call", "t, r", "DELETE FROM x WHERE r = 7" },
+        { "record_special", "t, n, r", "UPDATE x SET t = CAST(t AS BLOB) WHERE r = 7" },
+        { "record_special", "t, n, r", "DELETE FROM x WHERE r = 7" },
+    };
+    (void)state;
+    for (size_t i = 0; i < tci_array_size(changes); i++) {
+        tc_cleanup(tci_arena_freep) struct tci_arena *arena = tci_arena_new();
+        struct tci_journal_grant *grants = NULL;
+        struct tci_journal *journal = NULL;
+        struct tc_error error = { 0 };
+        size_t count = 0;
+        restore();
+        change_index(changes[i].index, changes[i].columns, changes[i].sql);
+        run_sql(original.place.path, "UPDATE run_grant SET revoked_us = 0, revoked_row = 0");
+        assert_ok(tci_journal_open(original.place.path, 0, &journal, &error), &error);
+        assert_int_equal(tci_journal_grants(journal, "a", false, arena, &grants, &count, &error),
+                         -1);
+        assert_true(error.message[0] && error.remedy[0]);
+        tci_journal_close(journal);
+    }
+}
+
 static void test_tables_of_strangers_are_refused(void **state)
 {
     static const char *const changes[] = {
@@ -432,7 +637,14 @@ static void test_tables_of_strangers_are_refused(void **state)
         "DROP INDEX record_call",
         "DROP TABLE run_grant",
         "ALTER TABLE record ADD COLUMN more TEXT",
-        "DROP TABLE head; CREATE VIEW head AS SELECT 1 AS one, 0 AS rows, 'x' AS state_hash"
+        "DROP TABLE head; CREATE VIEW head AS SELECT 1 AS one, 0 AS rows, 'x' AS state_hash",
+        /* Names that SQLite keeps for itself. */
+        "ANALYZE",
+        "CREATE INDEX y ON record (call_id, row, tool, verdict); PRAGMA writable_schema = ON; "
+        "UPDATE sqlite_schema SET name = 'sqlite_1', sql = replace(sql, 'INDEX y', 'INDEX "
+        "sqlite_1') "
+        "WHERE name = 'y'",
+        "PRAGMA writable_schema = ON; UPDATE sqlite_schema SET type = 'view' WHERE name = 'head'",
     };
     (void)state;
     for (size_t i = 0; i < tci_array_size(changes); i++) {
@@ -443,6 +655,19 @@ static void test_tables_of_strangers_are_refused(void **state)
         assert_int_equal(tci_journal_open(original.place.path, 0, &journal, &error), -1);
         assert_true(error.message[0] && error.remedy[0]);
     }
+}
+
+static void test_statistics_come_with_a_remedy(void **state)
+{
+    struct tci_journal *journal = NULL;
+    struct tc_error error = { 0 };
+    (void)state;
+    restore();
+    run_sql(original.place.path, "ANALYZE");
+    assert_int_equal(tci_journal_open(original.place.path, 0, &journal, &error), -1);
+    assert_non_null(strstr(error.remedy, "DROP TABLE"));
+    run_sql(original.place.path, "DROP TABLE sqlite_stat1; DROP TABLE IF EXISTS sqlite_stat4");
+    assert_true(look().good);
 }
 
 int main(void)
@@ -460,6 +685,13 @@ int main(void)
         cmocka_unit_test(test_a_file_that_was_cut_is_found_out),
         cmocka_unit_test(test_behind_a_checkpoint_changes_are_named_too),
         cmocka_unit_test(test_an_index_that_hides_a_row_is_found_out),
+        cmocka_unit_test(test_an_index_whose_entries_changed_is_found_out),
+        cmocka_unit_test(test_entries_that_changed_places_are_found_out),
+        cmocka_unit_test(test_a_revoke_that_an_index_hides_counts_all_the_same),
+        cmocka_unit_test(test_lists_of_free_pages_that_changed_are_found_out),
+        cmocka_unit_test(test_a_row_that_its_neighbours_do_not_know_is_not_given_out),
+        cmocka_unit_test(test_an_index_that_leads_elsewhere_gives_no_rows),
+        cmocka_unit_test(test_statistics_come_with_a_remedy),
         cmocka_unit_test(test_tables_of_strangers_are_refused),
     };
     return cmocka_run_group_tests(tests, make_original, remove_original);

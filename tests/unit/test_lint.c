@@ -2056,6 +2056,33 @@ static void test_placeholder_without_a_parameter(void **state)
     CHECK(rows, UNDECLARED_PLACEHOLDER);
 }
 
+static void test_value_of_an_option_that_can_be_left_out(void **state)
+{
+#define XY "\nparameters = { required = ['y'], properties = { x = {}, y = {} } }"
+    static const struct row rows[] = {
+        { "command = ['tool', '-C', '{x}', '--', '{y}']" XY, 1 },
+        { "command = ['tool', '-C', '{x}', '{x}', '{y}']" XY, 1 },
+        { "command = ['tool', '--include', './{x}', '{y}']" XY, 1 },
+        { "command = ['tool', '-o', '{x...}', '{y}']" XY, 1 },
+        { "command = ['tool', '-o', '{y}{x}', '{y}']" XY, 1 },
+        { "command = ['tool', '-o', '--x={x}', '{x}', '{y}']" XY, 1 },
+        { "command = ['tool', '-{y}', '{x}', '{y}']" XY, 1 },
+        { "command = ['tool', '-C', '{y}', '{x}', '--', '{y}']" XY, 0 },
+        { "command = ['tool', '-C', '{y}', '--', '{x}']" XY, 0 },
+        { "command = ['tool', '{y}', '-C', '{x}']" XY, 0 },
+        { "command = ['tool', '-C{x}', '--', '{y}']" XY, 0 },
+        { "command = ['tool', '-r', '--include={x}', '--', '{y}']" XY, 0 },
+        { "command = ['tool', '--color=auto', '{x}', '{y}']" XY, 0 },
+        { "command = ['tool', '--', '{x}', '{y}']" XY, 0 },
+        { "command = ['tool', '-', '{x}', '{y}']" XY, 0 },
+        /* That it has no parameter is a finding of its own. */
+        { "command = ['tool', '-C', '{z}', '--', '{y}']" XY, 0 },
+    };
+    (void)state;
+    CHECK(rows, OPTIONAL_VALUE);
+#undef XY
+}
+
 static void test_parameter_that_is_never_used(void **state)
 {
     static const struct row rows[] = {
@@ -2769,6 +2796,7 @@ int main(void)
         cmocka_unit_test(test_arguments_behind_code_are_no_options),
         cmocka_unit_test(test_parameter_that_cannot_begin_with_a_dash),
         cmocka_unit_test(test_placeholder_without_a_parameter),
+        cmocka_unit_test(test_value_of_an_option_that_can_be_left_out),
         cmocka_unit_test(test_parameter_that_is_never_used),
         cmocka_unit_test(test_variables_that_look_like_secrets),
         cmocka_unit_test(test_values_that_are_secrets),

@@ -142,6 +142,30 @@ static int count_rows(struct place *place, const char *session)
     return count;
 }
 
+/* Is it anywhere in the files of the journal? */
+static bool is_stored(const struct place *place, const char *text)
+{
+    static const char *const parts[] = { "", "-wal", "-shm" };
+    bool found = false;
+    for (size_t i = 0; i < tci_array_size(parts); i++) {
+        char path[80];
+        struct stat stat;
+        char *bytes;
+        int fd;
+        (void)snprintf(path, sizeof path, "%s%s", place->journal, parts[i]);
+        fd = open(path, O_RDONLY | O_CLOEXEC);
+        if (fd < 0)
+            continue;
+        assert_int_equal(fstat(fd, &stat), 0);
+        bytes = malloc((size_t)stat.st_size + 1);
+        assert_int_equal(read(fd, bytes, (size_t)stat.st_size), stat.st_size);
+        found |= memmem(bytes, (size_t)stat.st_size, text, strlen(text)) != NULL;
+        free(bytes);
+        close(fd);
+    }
+    return found;
+}
+
 /* ---- recording ---------------------------------------------------------------------------- */
 
 static void test_request_is_kept_in_canonical_form(void **state)
@@ -214,6 +238,64 @@ static void test_refusals_are_recorded_too(void **state)
     assert_int_equal(count_rows(place, "refused"), 2);
 }
 
+/* Whether there is such a tool, and what it records, must not show to an agent that may not call it; nor
+ * may arguments be stored that the tool would keep out of the journal. */
+static void test_calls_without_a_grant_are_recorded_alike(void **state)
+{
+    struct place *place = *state;
+    static const char *const tools[] = { "no-such-tool", "quiet", "hashed", "secret", "typed" };
+    struct tc_request request = { .agent = "reader",
+                                  .session = "ungranted",
+                                  .arguments_json = "{\"token\":\"never-in-the-journal\"}" };
+    struct tc_engine *replay;
+    char *live[tci_array_size(tools)], *texts[2];
+
+    for (size_t i = 0; i < tci_array_size(tools); i++) {
+        struct tc_result *result;
+        request.tool = tools[i];
+        result = call(place->engine, &request);
+        assert_int_equal(result->verdict, TC_VERDICT_DENIED);
+        assert_int_equal(strlen(result->state_hash), 64);
+        live[i] = json_of(result);
+        last_record(place, texts);
+        assert_null(texts[0]);
+        assert_non_null(texts[1]);
+        free(texts[1]);
+    }
+    assert_int_equal(count_rows(place, "ungranted"), tci_array_size(tools));
+    assert_false(is_stored(place, "never-in-the-journal"));
+    replay = open_mode(place, TC_MODE_REPLAY, 0);
+    for (size_t i = 0; i < tci_array_size(tools); i++) {
+        request.tool = tools[i];
+        assert_same(live[i], json_of(call(replay, &request)));
+    }
+    tc_engine_close(replay);
+}
+
+static void test_calls_without_a_grant_leave_no_record_if_defaults_say_so(void **state)
+{
+    struct place other = *(struct place *)*state;
+    static const char *const tools[] = { "no-such-tool", "loud" };
+    other.policy = load_text("version = 1\n[defaults]\nrecord = false\n"
+                             "[tool.loud]\nrecord = true\ncommand = [\"true\"]\n"
+                             "[agent.none]\ngrants = []\n[agent.one]\ngrants = [\"loud\"]\n");
+    other.engine = open_mode(&other, TC_MODE_LIVE, 0);
+    for (size_t i = 0; i < tci_array_size(tools); i++) {
+        struct tc_result *result = call(
+            other.engine,
+            &(struct tc_request){ .agent = "none", .session = "defaults", .tool = tools[i] });
+        assert_int_equal(result->verdict, TC_VERDICT_DENIED);
+        assert_string_equal(result->state_hash, "");
+        tc_result_free(result);
+    }
+    assert_int_equal(count_rows(&other, "defaults"), 0);
+    tc_result_free(call(other.engine, &(struct tc_request){
+                                          .agent = "one", .session = "defaults", .tool = "loud" }));
+    assert_int_equal(count_rows(&other, "defaults"), 1);
+    tc_engine_close(other.engine);
+    tc_policy_free(other.policy);
+}
+
 static void test_cancelled_call_is_recorded_and_a_freed_one_is_not(void **state)
 {
     struct place *place = *state;
@@ -277,30 +359,6 @@ static void test_sessions_that_cannot_be_recorded_are_refused(void **state)
 
 /* ---- redaction ---------------------------------------------------------------------------- */
 
-/* Is it anywhere in the files of the journal? */
-static bool is_stored(const struct place *place, const char *text)
-{
-    static const char *const parts[] = { "", "-wal", "-shm" };
-    bool found = false;
-    for (size_t i = 0; i < tci_array_size(parts); i++) {
-        char path[80];
-        struct stat stat;
-        char *bytes;
-        int fd;
-        (void)snprintf(path, sizeof path, "%s%s", place->journal, parts[i]);
-        fd = open(path, O_RDONLY | O_CLOEXEC);
-        if (fd < 0)
-            continue;
-        assert_int_equal(fstat(fd, &stat), 0);
-        bytes = malloc((size_t)stat.st_size + 1);
-        assert_int_equal(read(fd, bytes, (size_t)stat.st_size), stat.st_size);
-        found |= memmem(bytes, (size_t)stat.st_size, text, strlen(text)) != NULL;
-        free(bytes);
-        close(fd);
-    }
-    return found;
-}
-
 static void test_redacted_values_are_never_stored(void **state)
 {
     struct place *place = *state;
@@ -345,85 +403,83 @@ static void test_arguments_that_are_not_json_are_kept_as_hash_if_anything_is_red
     free(texts[1]);
 }
 
-/* The arguments with the pointers redacted, the hashes cut out. */
-static void assert_redacted(const char *arguments, const char *pointer, const char *expected)
+static void test_reasons_show_nothing_of_arguments_that_could_not_be_read(void **state)
 {
-    static const unsigned char salt[32];
-    struct tci_arena *arena = tci_arena_new();
-    struct tci_string item = { .text = pointer };
-    struct tci_strings pointers = { &item, 1 };
-    struct tci_secrets secrets = { NULL, 0 };
-    struct tci_buf out = TCI_BUF_INIT(SIZE_MAX / 4);
-    json_t *value = tci_json_read(arguments, strlen(arguments), NULL);
-    char *hash;
+    struct place *place = *state;
+    static const struct {
+        const char *arguments, *secret, *live;
+    } cases[] = {
+        { "{\"token\" \"unread-colon\"}", "unread-colon", "unread-colon" },
+        { "{\"unread-key\":1,\"unread-key\":2}", "unread-key", "unread-key" },
+        { "{\"token\":98765432109876543210}", "98765432109876543210", "98765432109876543210" },
+        { "\"{\\\"token\\\":\\\"twice-encoded\\\"}\"", "twice-encoded", "are a string" },
+        { "[\"in-a-list\"]", "in-a-list", "are an array" },
+    };
+    for (size_t i = 0; i < tci_array_size(cases); i++) {
+        struct tc_result *result = call_tool(place->engine, "unread", "secret", cases[i].arguments);
+        struct tc_engine *replay;
+        char *texts[2], reason[768];
 
-    assert_int_equal(tci_redact_arguments(arena, value, &pointers, salt, &out, &secrets, NULL), 0);
-    hash = strstr(out.data, "{\"redacted\":\"sha256:");
-    if (hash)
-        memmove(hash + 1, hash + 85, strlen(hash + 85) + 1);
-    assert_string_equal(out.data, expected);
-    json_decref(value);
-    tci_buf_free(&out);
-    tci_arena_free(arena);
+        assert_int_equal(result->verdict, TC_VERDICT_INVALID_INPUT);
+        assert_non_null(strstr(result->reason, cases[i].live)); /* the caller is told all */
+        (void)snprintf(reason, sizeof reason, "%s",
+                       i < 3 ? "the reason is not recorded: the arguments could not be read, and "
+                               "the tool has \"redact\""
+                             : result->reason);
+        tc_result_free(result);
+        last_record(place, texts);
+        assert_non_null(strstr(texts[0], "{\"redacted\":\"sha256:"));
+        assert_false(is_stored(place, cases[i].secret));
+        free(texts[0]);
+        free(texts[1]);
+        replay = open_mode(place, TC_MODE_REPLAY, 0);
+        for (size_t step = 0; step <= i; step++) {
+            result = call_tool(replay, "unread", "secret", cases[step].arguments);
+            if (step == i)
+                assert_string_equal(result->reason, reason);
+            tc_result_free(result);
+        }
+        tc_engine_close(replay);
+    }
 }
 
-static void test_pointers_name_values_as_in_rfc_6901(void **state)
+/* Beyond the bound, nothing is searched, so nothing is stored. */
+static void test_secrets_beyond_the_bound_leave_only_hashes(void **state)
 {
-    (void)state;
-    assert_redacted("{\"a\":1}", "", "{}");
-    assert_redacted("{\"a\":1}", "/a", "{\"a\":{}}");
-    assert_redacted("{\"\":1}", "/", "{\"\":{}}");
-    assert_redacted("{\"a/b\":1,\"c~d\":2}", "/a~1b", "{\"a/b\":{},\"c~d\":2}");
-    assert_redacted("{\"a/b\":1,\"c~d\":2}", "/c~0d", "{\"a/b\":1,\"c~d\":{}}");
-    assert_redacted("{\"~1\":1}", "/~01", "{\"~1\":{}}");
-    assert_redacted("{\"a\":[1,[2,3]]}", "/a/1/0", "{\"a\":[1,[{},3]]}");
-    assert_redacted("{\"a\":[1]}", "/a/-", "{\"a\":[1]}");
-    assert_redacted("{\"a\":[1]}", "/a/00", "{\"a\":[1]}");
-    assert_redacted("{\"a\":[1]}", "/a/1", "{\"a\":[1]}");
-    assert_redacted("{\"a\":true}", "/a/b", "{\"a\":true}");
-    assert_redacted("{\"a\":true,\"b\":true}", "/b", "{\"a\":true,\"b\":{}}");
+    struct place *place = *state;
+    struct tci_buf arguments = TCI_BUF_INIT(SIZE_MAX / 4);
+    char *texts[2];
+
+    tci_buf_string(&arguments, "{\"token\":\"beyond-the-bound");
+    for (int i = 0; i < 150000; i++)
+        tci_buf_string(&arguments, "A/\xc3\xa9");
+    tci_buf_string(&arguments, "\"}");
+    tc_result_free(call_tool(place->engine, "large", "secret", arguments.data));
+    assert_int_equal(count_rows(place, "large"), 1);
+    last_record(place, texts);
+    assert_null(texts[0]);
+    assert_null(texts[1]);
+    assert_false(is_stored(place, "beyond-the-bound"));
+    tci_buf_free(&arguments);
 }
 
-static void assert_cleaned(const char *secret, const char *printed, bool truncated,
-                           const char *expected)
+static void test_numbers_and_keys_of_redacted_values_are_never_stored(void **state)
 {
-    static const unsigned char salt[32];
-    struct tci_arena *arena = tci_arena_new();
-    struct tci_string item = { .text = "" };
-    struct tci_strings pointers = { &item, 1 };
-    struct tci_secrets secrets = { NULL, 0 };
-    struct tci_buf out = TCI_BUF_INIT(SIZE_MAX / 4);
-    struct tc_result before = { .backend = "", .layers = "", .stderr_data = "" }, after;
-    json_t *value = json_string(secret);
-
-    assert_int_equal(tci_redact_arguments(arena, value, &pointers, salt, &out, &secrets, NULL), 0);
-    before.stdout_data = printed;
-    before.stdout_length = strlen(printed);
-    before.stdout_truncated = truncated;
-    (void)snprintf(before.reason, sizeof before.reason, "%s", printed);
-    assert_int_equal(tci_redact_result(arena, &before, &secrets, &after, NULL), 0);
-    assert_string_equal(after.stdout_data, expected);
-    assert_int_equal(after.stdout_length, strlen(expected));
-    json_decref(value);
-    tci_buf_free(&out);
-    tci_arena_free(arena);
-}
-
-static void test_values_are_found_in_every_spelling(void **state)
-{
-    (void)state;
-    assert_cleaned("pass", "a pass, passpass", false, "a [redacted], [redacted][redacted]");
-    assert_cleaned("abc", "abc is too short", false, "abc is too short");
-    assert_cleaned("a\"b\\c/d", "{\"x\":\"a\\\"b\\\\c/d\"}", false, "{\"x\":\"[redacted]\"}");
-    assert_cleaned("a\"b\\c/d", "\"a\\\"b\\\\c\\/d\"", false, "\"[redacted]\"");
-    assert_cleaned("na\xc3\xafve", "na\\u00efve na\\u00EFve na\xc3\xafve", false,
-                   "[redacted] [redacted] [redacted]");
-    assert_cleaned("\xf0\x9f\x98\x80key", "\\ud83d\\ude00key", false, "[redacted]");
-    assert_cleaned("tab\there", "tab\\there tab\\x09here", false, "[redacted] [redacted]");
-    assert_cleaned("long-password", "begins with long-pa", true, "begins with [redacted]");
-    assert_cleaned("long-password", "begins with long-pa", false, "begins with long-pa");
-    assert_cleaned("long-password", "no program \"long-pas...\"", false,
-                   "no program \"[redacted]...\"");
+    struct place *place = *state;
+    const char *arguments = "{\"token\":{\"k3y-of-a-member\":[4929123456781234,-7.6543e2]}}";
+    struct tc_result *result = call_tool(place->engine, "redact", "secret", arguments);
+    char *texts[2];
+    assert_int_equal(result->verdict, TC_VERDICT_OK);
+    assert_non_null(strstr(result->output_json, "4929123456781234"));
+    last_record(place, texts);
+    assert_non_null(strstr(texts[1], "\"output\":{\"token\":{\"[redacted]\":[\"[redacted]\","
+                                     "\"[redacted]\"]}}"));
+    assert_false(is_stored(place, "4929123456781234"));
+    assert_false(is_stored(place, "765.43"));
+    assert_false(is_stored(place, "k3y-of-a-member"));
+    free(texts[0]);
+    free(texts[1]);
+    tc_result_free(result);
 }
 
 /* ---- results ------------------------------------------------------------------------------ */
@@ -714,13 +770,16 @@ int main(void)
         cmocka_unit_test(test_result_has_the_state_of_its_session),
         cmocka_unit_test(test_call_without_a_journal_makes_no_request_text),
         cmocka_unit_test(test_refusals_are_recorded_too),
+        cmocka_unit_test(test_calls_without_a_grant_are_recorded_alike),
+        cmocka_unit_test(test_calls_without_a_grant_leave_no_record_if_defaults_say_so),
         cmocka_unit_test(test_cancelled_call_is_recorded_and_a_freed_one_is_not),
         cmocka_unit_test(test_output_that_only_passes_through_is_recorded_all_the_same),
         cmocka_unit_test(test_sessions_that_cannot_be_recorded_are_refused),
         cmocka_unit_test(test_redacted_values_are_never_stored),
         cmocka_unit_test(test_arguments_that_are_not_json_are_kept_as_hash_if_anything_is_redacted),
-        cmocka_unit_test(test_pointers_name_values_as_in_rfc_6901),
-        cmocka_unit_test(test_values_are_found_in_every_spelling),
+        cmocka_unit_test(test_reasons_show_nothing_of_arguments_that_could_not_be_read),
+        cmocka_unit_test(test_secrets_beyond_the_bound_leave_only_hashes),
+        cmocka_unit_test(test_numbers_and_keys_of_redacted_values_are_never_stored),
         cmocka_unit_test(test_result_reads_back_to_the_same_json),
         cmocka_unit_test(test_every_member_of_a_stored_result_is_needed),
         cmocka_unit_test(test_replay_gives_the_same_bytes_and_runs_nothing),

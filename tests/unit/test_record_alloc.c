@@ -17,9 +17,10 @@
 
 static const char policy_text[] =
     "version = 1\n[tool.t]\ncommand = [\"double:errno\", \"2\", \"{token}\"]\n"
-    "redact = [\"/token\", \"/more/1\"]\n";
+    "redact = [\"/token\", \"/more/1\", \"/n\"]\n";
 static const char arguments[] =
-    "{\"token\":\"hunter2 \\\"x\\\"\",\"more\":[1,\"hunter2-too\"],\"n\":1}";
+    "{\"token\":\"hunter2 "
+    "\\\"x\\\"\",\"more\":[1,\"hunter2-too\"],\"n\":{\"hunter2-key\":-4321.50}}";
 
 static struct tc_policy *policy;
 static char directory[] = "/tmp/test_record_alloc.XXXXXX", journal_path[64];
