@@ -262,6 +262,7 @@ struct tc_limits {
     uint64_t pids, files;
 };
 
+/* Names are UTF-8 text, and not empty: anything else is TC_ERROR_USAGE. */
 struct tc_request {
     const char *tool;           /* a tool of the policy; NULL: the policy's [defaults] */
     const char *agent;          /* NULL: the policy's owner, who needs no grant */

@@ -432,6 +432,7 @@ int tci_lint(const struct tc_policy *policy, const struct tci_lint_options *opti
     tci_lint_command_end(&lint);
     lint.tool = NULL;
     tci_lint_agents(&lint);
+    tci_lint_files(&lint);
     if (!tci_lint_may_compare(&lint, 0))
         tci_lint_add(&lint, TCI_FINDING_TOO_MANY_RULES, tci_pos(1, 1),
                      "grant directories, not every file in them",

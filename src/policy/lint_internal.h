@@ -49,5 +49,6 @@ void tci_lint_command_end(struct tci_lint *lint); /* frees what it kept */
 void tci_lint_contract(struct tci_lint *lint);
 void tci_lint_clauses(struct tci_lint *lint);
 void tci_lint_agents(struct tci_lint *lint);
+void tci_lint_files(struct tci_lint *lint);
 
 #endif
