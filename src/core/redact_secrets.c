@@ -94,13 +94,11 @@ static void spell_byte(struct tci_buf *out, unsigned char c, unsigned style)
     static const char short_escapes[] = "btn\0fr";
     if ((style & POINTER) && (c == '~' || c == '/'))
         tci_buf_string(out, c == '~' ? "~0" : "~1");
-    else if (style & POINTER)
-        tci_buf_char(out, (char)c);
-    else if (c == '"' || c == '\\' || (c == '/' && (style & SLASHES)))
+    else if (!(style & POINTER) && (c == '"' || c == '\\' || (c == '/' && (style & SLASHES))))
         tci_buf_append(out, (char[]){ '\\', (char)c }, 2);
     else if ((style & QUOTED) && (c < 0x20 || c == 0x7f))
         tci_buf_printf(out, "\\x%02x", c);
-    else if (c >= 0x20)
+    else if (c >= 0x20 || (style & POINTER))
         tci_buf_char(out, (char)c);
     else if (c >= 8 && c <= 13 && c != 11)
         tci_buf_append(out, (char[]){ '\\', short_escapes[c - 8] }, 2);
