@@ -2,6 +2,7 @@
 """What the end-to-end tests share: where the tree and the build are, and how to run the command."""
 
 import os
+import signal
 import subprocess
 from pathlib import Path
 
@@ -15,7 +16,17 @@ CALLERS = {"root", "user", "container"}  # who starts cages in the tests
 TIME_SCALE = float(os.environ.get("TOOLCAGE_TIME_SCALE") or os.environ.get("TIME_SCALE") or 1)
 
 
+def take_signals():
+    """What whoever started us (nohup, a shell's background) has ignored would be ignored by all that tests start, and
+    tests send these signals."""
+    for number, usual in ((signal.SIGHUP, signal.SIG_DFL), (signal.SIGQUIT, signal.SIG_DFL),
+                          (signal.SIGINT, signal.default_int_handler)):
+        if signal.getsignal(number) == signal.SIG_IGN:
+            signal.signal(number, usual)
+
+
 def pytest_configure(config):
+    take_signals()
     config.addinivalue_line("markers", "tree: about the source tree, the same for every build")
     config.addinivalue_line("markers", "reading: starts no cage and measures nothing: runs beside the others")
     config.addinivalue_line("markers", "native: runs cages; also run in the VM (make check-vm)")
