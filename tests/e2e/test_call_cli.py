@@ -8,7 +8,6 @@ import subprocess
 import jsonschema
 import pytest
 
-pytestmark = pytest.mark.native
 
 POLICY = """
 version = 1

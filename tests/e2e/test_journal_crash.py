@@ -14,8 +14,6 @@ import time
 
 import pytest
 
-pytestmark = pytest.mark.native
-
 CALLS, WORKERS = 1000, 3
 
 POLICY = """
@@ -153,7 +151,7 @@ def test_full_disk_is_found_before_anything_runs_and_the_chain_holds(place):
         head -c 9000000 /dev/zero >"$D/more" 2>/dev/null
         SQLITE_TMPDIR=$D "$T" journal prune --keep 1 --journal "$D/journal.db" || echo "prune $?"
         rm "$D/more"
-        mount -o remount,size=8m "$D"
+        mount -o remount,size=8m none "$D"
         "$T" call --policy "$P" --journal "$D/journal.db" --json echo '{"word":"room"}'
         "$T" journal verify --journal "$D/journal.db" >&2 && echo verified
         "$T" journal export --journal "$D/journal.db" 2>/dev/null | grep -c '"call_id"'
@@ -196,7 +194,7 @@ def test_call_of_a_journal_that_was_taken_away_does_not_run(place):
 def test_read_only_file_system_is_refused_before_anything_runs(place):
     done = in_mount_namespace(place, "size=4m", """
         "$T" call --policy "$P" --journal "$D/journal.db" --session s echo '{"word":"before"}' || exit 1
-        mount -o remount,ro "$D"
+        mount -o remount,bind,ro "$D"
         "$T" call --policy "$P" --journal "$D/journal.db" --session s echo '{"word":"never"}'
         echo "exit $?"
         "$T" replay s --journal "$D/journal.db"
