@@ -12,46 +12,12 @@
 
 #include <string.h>
 #include "base/path.h"
+#include "core/narrow_view.h"
 #include "policy/cage_paths.h"
-
-enum level { LEVEL_NONE, LEVEL_READABLE, LEVEL_WRITABLE };
-
-struct view {
-    enum level level;
-    const struct tci_path_rule *rule; /* that decides; NULL: what every cage has, or nothing */
-};
-
-static enum level level_of(enum tci_access access)
-{
-    return access == TCI_ACCESS_WRITABLE   ? LEVEL_WRITABLE
-           : access == TCI_ACCESS_READABLE ? LEVEL_READABLE
-                                           : LEVEL_NONE;
-}
-
-static struct view look(const struct tci_settings *s, const char *path)
-{
-    const struct tci_path_rule *rule = tci_path_rule_find(&s->filesystem, path);
-    const struct tci_cage_path *own = tci_cage_path_find(s, path);
-    if (rule &&
-        (!own || rule->access == TCI_ACCESS_HIDDEN || strlen(own->path) <= strlen(rule->cage)))
-        return (struct view){ level_of(rule->access), rule };
-    return (struct view){ own ? level_of(own->access) : LEVEL_NONE, NULL };
-}
-
-static void keep(struct tci_filesystem *fs, const struct tci_path_rule *from, enum level level)
-{
-    struct tci_path_rule *rule = &fs->rules[fs->count++];
-    *rule = *from;
-    rule->access = level == LEVEL_WRITABLE   ? TCI_ACCESS_WRITABLE
-                   : level == LEVEL_READABLE ? TCI_ACCESS_READABLE
-                                             : TCI_ACCESS_HIDDEN;
-    if (level == LEVEL_NONE)
-        rule->host = NULL;
-}
 
 static void hide(struct tci_filesystem *fs, const char *path)
 {
-    keep(fs, &(struct tci_path_rule){ .cage = path, .as_given = path }, LEVEL_NONE);
+    tci_view_keep(fs, &(struct tci_path_rule){ .cage = path, .as_given = path }, TCI_LEVEL_NONE);
 }
 
 static bool names(const struct tci_filesystem *fs, const char *path)
@@ -73,14 +39,14 @@ static int refuse(const char *path, const char *why, struct tc_error *reterr)
 static int take_place(const struct tci_path_rule *rule, const struct tci_settings *around,
                       struct tci_filesystem *fs, struct tc_error *reterr)
 {
-    struct view outer = look(around, rule->cage);
-    enum level level = level_of(rule->access);
+    struct tci_view outer = tci_view_at(around, rule->cage);
+    enum tci_level level = tci_level_of(rule->access);
 
-    if (level == LEVEL_NONE || (outer.rule && outer.level == LEVEL_NONE)) {
-        keep(fs, rule, LEVEL_NONE);
+    if (level == TCI_LEVEL_NONE || (outer.rule && outer.level == TCI_LEVEL_NONE)) {
+        tci_view_keep(fs, rule, TCI_LEVEL_NONE);
         return 0;
     }
-    if (outer.level == LEVEL_NONE)
+    if (outer.level == TCI_LEVEL_NONE)
         return 0; /* nor does that call have anything around this place that could show instead */
     if (!outer.rule)
         return refuse(rule->cage, "stands where other files are", reterr);
@@ -88,7 +54,7 @@ static int take_place(const struct tci_path_rule *rule, const struct tci_setting
         return refuse(rule->cage, "is only a part of what is granted", reterr);
     if (!rule->host || !outer.rule->host || strcmp(rule->host, outer.rule->host) != 0)
         return refuse(rule->cage, "is another directory of the host than", reterr);
-    keep(fs, rule, level < outer.level ? level : outer.level);
+    tci_view_keep(fs, rule, level < outer.level ? level : outer.level);
     return 0;
 }
 
@@ -108,13 +74,15 @@ static void cover_places(const struct tci_settings *around, struct tci_settings 
 {
     for (size_t i = 0; i < around->filesystem.count; i++) {
         const struct tci_path_rule *rule = &around->filesystem.rules[i];
-        struct view inner = look(ret, rule->cage), outer = look(around, rule->cage);
+        struct tci_view inner = tci_view_at(ret, rule->cage),
+                        outer = tci_view_at(around, rule->cage);
         if (names(&ret->filesystem, rule->cage) || outer.rule != rule)
             continue;
-        if (outer.level != LEVEL_NONE && inner.level == LEVEL_NONE)
+        if (outer.level != TCI_LEVEL_NONE && inner.level == TCI_LEVEL_NONE)
             continue;
-        if (outer.level != LEVEL_NONE && inner.rule && is_part(rule, inner.rule))
-            keep(&ret->filesystem, rule, inner.level < outer.level ? inner.level : outer.level);
+        if (outer.level != TCI_LEVEL_NONE && inner.rule && is_part(rule, inner.rule))
+            tci_view_keep(&ret->filesystem, rule,
+                          inner.level < outer.level ? inner.level : outer.level);
         else
             hide(&ret->filesystem, rule->cage);
     }
@@ -126,8 +94,8 @@ static void cover_own_places(const struct tci_settings *owner, struct tci_settin
 {
     const struct tci_cage_path *own;
     for (size_t i = 0; (own = tci_cage_path_at(owner, i)) != NULL; i++) {
-        struct view inner = look(ret, own->path);
-        if (inner.rule && inner.level != LEVEL_NONE && !look(owner, own->path).rule)
+        struct tci_view inner = tci_view_at(ret, own->path);
+        if (inner.rule && inner.level != TCI_LEVEL_NONE && !tci_view_at(owner, own->path).rule)
             hide(&ret->filesystem, own->path);
     }
 }
@@ -154,7 +122,7 @@ int tci_narrow_nested_paths(struct tci_arena *arena, const struct tci_settings *
     if (!fs->rules)
         return tci_error_no_memory(reterr);
     for (size_t i = 0; i < own->count; i++) {
-        int r = look(tool, own->rules[i].cage).rule == &own->rules[i]
+        int r = tci_view_at(tool, own->rules[i].cage).rule == &own->rules[i]
                     ? take_place(&own->rules[i], around, fs, reterr)
                     : 0; /* a stronger rule of the tool speaks about the same place */
         if (r != 0)
@@ -163,7 +131,7 @@ int tci_narrow_nested_paths(struct tci_arena *arena, const struct tci_settings *
     cover_places(around, ret);
     cover_own_places(tool, ret);
     cover_own_places(around, ret);
-    if (own->cwd && look(ret, own->cwd).level != LEVEL_NONE)
+    if (own->cwd && tci_view_at(ret, own->cwd).level != TCI_LEVEL_NONE)
         fs->cwd = own->cwd;
     return 0;
 }

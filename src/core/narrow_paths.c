@@ -13,54 +13,12 @@
 
 #include <string.h>
 #include "base/path.h"
+#include "core/narrow_view.h"
 #include "policy/cage_paths.h"
 
-/* Access as a number that grows: nothing and hidden are the same for whoever looks. */
-enum level { LEVEL_NONE, LEVEL_READABLE, LEVEL_WRITABLE };
-
-struct view {
-    enum level level;
-    const struct tci_path_rule *rule; /* that decides; NULL: what every cage has, or nothing */
-};
-
-static enum level level_of(enum tci_access access)
-{
-    switch (access) {
-    case TCI_ACCESS_READABLE:
-        return LEVEL_READABLE;
-    case TCI_ACCESS_WRITABLE:
-        return LEVEL_WRITABLE;
-    case TCI_ACCESS_HIDDEN:
-        break;
-    }
-    return LEVEL_NONE;
-}
-
-/* A path of the policy beats a built-in one unless that one lies deeper; hidden beats even those. */
-static struct view look(const struct tci_settings *s, const char *path)
-{
-    const struct tci_path_rule *rule = tci_path_rule_find(&s->filesystem, path);
-    const struct tci_cage_path *own = tci_cage_path_find(s, path);
-    if (rule &&
-        (!own || rule->access == TCI_ACCESS_HIDDEN || strlen(own->path) <= strlen(rule->cage)))
-        return (struct view){ level_of(rule->access), rule };
-    return (struct view){ own ? level_of(own->access) : LEVEL_NONE, NULL };
-}
-
-static enum level smaller(enum level a, enum level b)
+static enum tci_level smaller(enum tci_level a, enum tci_level b)
 {
     return a < b ? a : b;
-}
-
-static void add(struct tci_filesystem *fs, const struct tci_path_rule *from, enum level level)
-{
-    struct tci_path_rule *rule = &fs->rules[fs->count++];
-    *rule = *from;
-    rule->access = level == LEVEL_WRITABLE   ? TCI_ACCESS_WRITABLE
-                   : level == LEVEL_READABLE ? TCI_ACCESS_READABLE
-                                             : TCI_ACCESS_HIDDEN;
-    if (level == LEVEL_NONE)
-        rule->host = NULL;
 }
 
 /* Each place that the tool's own rules name, with what the grant leaves of it. What somebody hides
@@ -70,14 +28,15 @@ static void keep_places_of_tool(const struct tci_settings *tool, const struct tc
 {
     for (size_t i = 0; i < tool->filesystem.count; i++) {
         const struct tci_path_rule *rule = &tool->filesystem.rules[i];
-        struct view before = look(tool, rule->cage), after = look(granted, rule->cage);
-        enum level level = smaller(before.level, after.level);
+        struct tci_view before = tci_view_at(tool, rule->cage),
+                        after = tci_view_at(granted, rule->cage);
+        enum tci_level level = smaller(before.level, after.level);
         if (before.rule != rule)
             continue; /* a stronger rule of the tool speaks about the same place */
         /* Where the grant has no rule it has none for anything around this place, either. */
-        if (level == LEVEL_NONE && before.level != LEVEL_NONE && !after.rule)
+        if (level == TCI_LEVEL_NONE && before.level != TCI_LEVEL_NONE && !after.rule)
             continue;
-        add(fs, rule, level);
+        tci_view_keep(fs, rule, level);
     }
 }
 
@@ -105,12 +64,13 @@ static int keep_places_of_grant(const struct tci_settings *tool, const struct tc
 {
     for (size_t i = 0; i < granted->filesystem.count; i++) {
         const struct tci_path_rule *rule = &granted->filesystem.rules[i];
-        enum level wanted = smaller(look(tool, rule->cage).level, look(granted, rule->cage).level);
+        enum tci_level wanted = smaller(tci_view_at(tool, rule->cage).level,
+                                        tci_view_at(granted, rule->cage).level);
         if (names_place(&ret->filesystem, rule->cage))
             continue; /* done above, or hidden by this grant */
         if (rule->access == TCI_ACCESS_HIDDEN)
-            add(&ret->filesystem, rule, LEVEL_NONE);
-        else if (wanted != LEVEL_NONE && wanted != look(ret, rule->cage).level)
+            tci_view_keep(&ret->filesystem, rule, TCI_LEVEL_NONE);
+        else if (wanted != TCI_LEVEL_NONE && wanted != tci_view_at(ret, rule->cage).level)
             return cannot_express(rule, reterr);
     }
     return 0;
@@ -121,8 +81,9 @@ static void hide_host_scratch(const struct tci_settings *tool, struct tci_settin
 {
     static const struct tci_path_rule host_scratch = { .cage = "/tmp", .as_given = "/tmp" };
     if (tool->filesystem.scratch && !ret->filesystem.scratch &&
-        look(ret, host_scratch.cage).level != LEVEL_NONE && !names_place(&ret->filesystem, "/tmp"))
-        add(&ret->filesystem, &host_scratch, LEVEL_NONE);
+        tci_view_at(ret, host_scratch.cage).level != TCI_LEVEL_NONE &&
+        !names_place(&ret->filesystem, "/tmp"))
+        tci_view_keep(&ret->filesystem, &host_scratch, TCI_LEVEL_NONE);
 }
 
 /* The directory to start in: the grant's, else the tool's as long as it can still be seen. */
@@ -133,7 +94,7 @@ static int choose_cwd(const struct tci_filesystem *tool, const struct tci_filesy
     ret->filesystem.cwd = NULL;
     if (!cwd)
         return 0;
-    if (look(ret, cwd).level != LEVEL_NONE) {
+    if (tci_view_at(ret, cwd).level != TCI_LEVEL_NONE) {
         ret->filesystem.cwd = cwd;
         return 0;
     }

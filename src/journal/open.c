@@ -53,6 +53,14 @@ static int make_directories(char *path, struct tc_error *reterr)
     }
 }
 
+static int no_journal(const char *path, struct tc_error *reterr)
+{
+    tci_error_set(reterr, TC_ERROR_IO, "there is no journal %s", path);
+    tci_error_remedy(reterr, "record a call first, or name a file with --journal or in "
+                             "TOOLCAGE_JOURNAL");
+    return -1;
+}
+
 static int no_directory(const char *directory, struct tc_error *reterr)
 {
     tci_error_errno(reterr, errno, "directory %s of the journal", directory);
@@ -83,6 +91,8 @@ static char *resolve(const char *path, bool create, struct tc_error *reterr)
     if (!resolved) {
         if (errno == ENOMEM)
             tci_error_no_memory(reterr);
+        else if (errno == ENOENT && !create)
+            no_journal(path, reterr);
         else
             no_directory(directory, reterr);
         return NULL;
@@ -144,12 +154,8 @@ static int check_file(const char *path, bool create, struct tc_error *reterr)
     if (lstat(path, &status) < 0) {
         if (errno != ENOENT)
             return tci_error_errno(reterr, errno, "journal %s", path);
-        if (!create) {
-            tci_error_set(reterr, TC_ERROR_IO, "there is no journal %s", path);
-            tci_error_remedy(reterr, "record a call first, or name a file with --journal or in "
-                                     "TOOLCAGE_JOURNAL");
-            return -1;
-        }
+        if (!create)
+            return no_journal(path, reterr);
         /* What tools were told and what they answered is for the owner only. */
         if (mknod(path, S_IFREG | 0600, 0) < 0 && errno != EEXIST) {
             tci_error_errno(reterr, errno, "journal %s cannot be made", path);
