@@ -98,7 +98,7 @@ static void write_seccomp(struct tci_json *json)
     } calls[] = {
 #define GROUP(id, reason)
 #define CALL(name, x86_64, aarch64, profiles, ...) { #name, #profiles },
-#include "backend/native/syscalls.def"
+#include "backend/filter/syscalls.def"
 #undef CALL
 #undef GROUP
     };

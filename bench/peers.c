@@ -8,7 +8,7 @@
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
-#include "backend/native/filter.h"
+#include "backend/filter/filter.h"
 #include "native.h"
 
 static void bwrap_system(struct bench *bench, struct bench_command *command)

@@ -14,8 +14,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include "backend/native/filter.h"
-#include "backend/native/filter_values.h"
+#include "backend/filter/filter.h"
+#include "backend/filter/filter_values.h"
 #include "base/attr.h"
 
 #define X86   AUDIT_ARCH_X86_64

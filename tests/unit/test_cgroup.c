@@ -29,7 +29,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "backend/native/cgroup_internal.h"
+#include "backend/cgroup/cgroup_internal.h"
 #include "policy/model.h"
 
 #define MB (UINT64_C(1) << 20)

@@ -20,7 +20,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "backend/native/cgroup_internal.h"
+#include "backend/cgroup/cgroup_internal.h"
 #include "policy/model.h"
 
 #define MB (UINT64_C(1) << 20)

@@ -24,8 +24,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "backend/native/cgroup_bus.h"
-#include "backend/native/cgroup_internal.h"
+#include "backend/cgroup/cgroup_bus.h"
+#include "backend/cgroup/cgroup_internal.h"
 
 static const char UNIT[] = "toolcage-1-00000000.scope";
 

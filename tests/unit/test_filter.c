@@ -7,7 +7,7 @@
 #include "filter_support.h"
 
 #include <seccomp.h>
-#include "backend/native/filter_table.h"
+#include "backend/filter/filter_table.h"
 
 enum { NUMBER_MAX = 600 };
 static const uint32_t arches[] = { X86, ARM };
@@ -25,8 +25,8 @@ struct row {
 #define CALL(name, x86_64, aarch64, profiles, rule)                                                \
     { #name, { x86_64, aarch64 }, #profiles, #rule },
 static const struct row rows[] = {
-#include "backend/native/syscalls.def"
-#include "backend/native/syscalls_never.def"
+#include "backend/filter/syscalls.def"
+#include "backend/filter/syscalls_never.def"
 };
 #undef CALL
 #undef GROUP
@@ -39,7 +39,7 @@ static const struct {
     unsigned when;
     const char *call, *rule;
 } narrows[] = {
-#include "backend/native/syscalls_narrow.def"
+#include "backend/filter/syscalls_narrow.def"
 };
 
 struct test {
@@ -75,7 +75,7 @@ struct line {
 #define LINE(id, answer, ...) { .rule = #id, .action = answer, .tests = { __VA_ARGS__ } },
 #define OTHERWISE(id, answer) { .rule = #id, .action = answer },
 static const struct line lines[] = {
-#include "backend/native/arguments.def"
+#include "backend/filter/arguments.def"
 };
 
 /* ---- a plain reading of them ---- */

@@ -402,7 +402,7 @@ static int try_never(void)
 #define NONE (-1)
 #define GROUP(id, reason)
 #define CALL(name, x86_64, aarch64, profiles, rule) { #name, { x86_64, aarch64 } },
-#include "backend/native/syscalls_never.def"
+#include "backend/filter/syscalls_never.def"
     };
     (void)setsid();
     for (size_t i = 0; i < tci_array_size(calls); i++) {

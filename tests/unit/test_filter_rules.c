@@ -404,7 +404,7 @@ static void test_some_calls_may_never_be_allowed(void **state)
     static const char *const names[] = {
 #define GROUP(id, reason)
 #define CALL(name, x86_64, aarch64, profiles, rule) #name,
-#include "backend/native/syscalls_never.def"
+#include "backend/filter/syscalls_never.def"
     };
     static const char *const expected[] = {
         "mount",

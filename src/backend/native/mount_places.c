@@ -111,8 +111,8 @@ int tci_place_grant(struct tci_mount_build *b, const struct tci_path_rule *rule)
     uint64_t device, inode;
     uint32_t flags = 0;
     struct tci_mount *m;
-    int fd = tci_native_open_grant(plan, rule->host);
-    int r = fd < 0 ? fd : tci_native_identify(fd, &device, &inode, &is_directory);
+    int fd = tci_granted_open(&plan->writables, rule->host);
+    int r = fd < 0 ? fd : tci_granted_identify(fd, &device, &inode, &is_directory);
     if (r < 0) {
         (void)tci_close(fd < 0 ? -1 : fd);
         if (r == -ENOENT && rule->optional)

@@ -116,10 +116,10 @@ int tci_mount_look(const struct tci_mount_build *b, const char *cage)
     struct stat status;
     if (!tci_native_host_path(b->plan, cage, host, sizeof host))
         return -ENOENT;
-    fd = tci_native_open_grant(b->plan, host);
+    fd = tci_granted_open(&b->plan->writables, host);
     if (fd < 0)
         return fd;
-    r = tci_native_identify(fd, &device, &inode, &is_directory);
+    r = tci_granted_identify(fd, &device, &inode, &is_directory);
     (void)tci_close(fd);
     if (r == 0 && lstat(host, &status) == 0 && S_ISLNK(status.st_mode))
         return -ELOOP;

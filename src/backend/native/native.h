@@ -19,15 +19,15 @@
 #include <stdbool.h>
 #include <stdint.h>
 #include "backend/backend.h"
-#include "backend/native/cgroup.h"
-#include "backend/native/filter.h"
+#include "backend/cgroup/cgroup.h"
+#include "backend/disk_watch.h"
+#include "backend/environment.h"
+#include "backend/filter/filter.h"
+#include "backend/granted.h"
+#include "backend/idmap.h"
 #include "backend/native/init_abi.h"
 #include "base/arena.h"
 #include "gate/rules.h"
-
-/* The user on the host as whom a jail's command runs when root started it: outside of every range
- * that distributions hand out (system users, subuid, systemd's containers). */
-#define TCI_JAIL_HOST_ID 2000000000U
 
 struct tci_mount {
     enum tci_init_mount_kind kind;
@@ -75,15 +75,9 @@ struct tci_programs {
     size_t library_count;
 };
 
-/* Where a cage looks for programs. */
-extern const char tci_native_search_path[];
-
-struct tci_identity; /* grants.c */
-
 struct tc_plan {
     struct tci_arena *arena;
-    struct tci_identity *writable; /* directories that tools of the policy may write to */
-    size_t writable_count;
+    struct tci_writables writables; /* where tools of the policy may write */
     const struct tc_backend *backend;
     struct tc_spec spec;
     bool is_jail, is_root; /* is_root: started by the host's root */
@@ -107,9 +101,9 @@ struct tc_plan {
     struct tci_gate_ports gate_ports;
     struct tci_filter filter;
     char layers[TCI_LAYERS_MAX];
-    int init_fd, config_fd, idmap_fd; /* -1: none */
+    int init_fd, config_fd; /* -1: none */
+    struct tci_idmap idmap;
     int ruleset_fd;       /* process: Landlock rules, the same for every call; -1: none */
-    int idmap_child;      /* pidfd of a dead child of ours, not collected yet; -1: none */
     pthread_mutex_t lock; /* for `dying` */
     struct tc_run *dying;
 };
@@ -128,15 +122,6 @@ const char *tci_native_host_path(const struct tc_plan *plan, const char *cage, c
 /* A file or directory from which code may run, laid over itself where its mount says noexec. */
 int tci_native_mount_program(struct tc_plan *plan, const char *cage, const char *host, bool is_file,
                              const struct tci_native_program *checked, struct tc_error *reterr);
-/* grants.c: opens the host's side of a grant; a negative errno. No link may be followed at a place
- * that the policy lets a tool write to: an earlier call could have put it there. */
-int tci_native_open_grant(const struct tc_plan *plan, const char *host);
-/* Would it open this one? */
-bool tci_native_is_same(const struct tc_plan *plan, const char *host, uint64_t device,
-                        uint64_t inode);
-/* Before the first of them: where tools may write. */
-int tci_native_note_writable(struct tc_plan *plan, struct tc_error *reterr);
-int tci_native_identify(int fd, uint64_t *ret_device, uint64_t *ret_inode, bool *ret_is_directory);
 
 /* programs.c: fills plan->programs. */
 int tci_native_programs(struct tc_plan *plan, struct tc_error *reterr);
@@ -144,16 +129,8 @@ int tci_native_programs(struct tc_plan *plan, struct tc_error *reterr);
 int tci_native_rules(struct tc_plan *plan, struct tc_error *reterr);
 /* limits.c: fills cgroup_limits, limits, processors, watch_*. */
 int tci_native_limits(struct tc_plan *plan, struct tc_error *reterr);
-/* environment.c */
-int tci_native_environment(struct tc_plan *plan, struct tc_error *reterr);
 /* config.c: fills config_fd. */
 int tci_native_config(struct tc_plan *plan, struct tc_error *reterr);
-/* idmap.c: a user namespace through which files of root appear as the jail's user; or -1. */
-int tci_native_idmap(struct tc_plan *plan, struct tc_error *reterr);
-int tci_native_write_map(int pid, const char *file, const char *text, struct tc_error *reterr);
-/* A HANDED mount, detached, with its attributes; or -1. */
-int tci_native_detach(const struct tc_plan *plan, const struct tci_mount *m,
-                      struct tc_error *reterr);
 /* blob.c: init, as an executable file of memory. */
 int tci_native_init_fd(struct tc_error *reterr);
 
@@ -185,11 +162,5 @@ int tci_native_fork(struct tci_spawn *spawn, int *ret_problem, struct tc_error *
 /* In the child of the clone, and no more than system calls: starts the function's process, which
  * waits for init. 0, or -1 with errno. */
 int tci_native_start_function(struct tci_spawn *spawn);
-
-/* disk.c: bytes that the tree with this root process has written so far, as far as can be seen. */
-struct tci_disk_watch;
-struct tci_disk_watch *tci_disk_watch_new(void);
-void tci_disk_watch_free(struct tci_disk_watch *watch);
-uint64_t tci_disk_watch_look(struct tci_disk_watch *watch, int root_pid);
 
 #endif

@@ -188,7 +188,7 @@ static void describe_layers(struct tc_plan *plan)
         plan->layers, sizeof plan->layers, "%s%s%s%snonewprivs seccomp rlimits%s%s",
         plan->is_jail ? "userns mountns pidns ipcns utsns cgroupns timens " : "",
         plan->is_jail && plan->spec.settings->network.mode != TCI_NETWORK_HOST ? "netns " : "",
-        plan->has_gate ? "gate " : "", plan->idmap_fd >= 0 ? "idmap " : "", landlock, group);
+        plan->has_gate ? "gate " : "", plan->idmap.fd >= 0 ? "idmap " : "", landlock, group);
 }
 
 static const char *start_directory(const struct tci_settings *s)
@@ -229,10 +229,13 @@ static int compile(struct tc_plan *plan, struct tc_error *reterr)
     plan->landlock_abi = landlock_abi();
     plan->directory = start_directory(plan->spec.settings);
     if (tci_cgroups_open(&plan->cgroups, reterr) < 0 || check_clauses(plan, reterr) < 0 ||
-        tci_native_limits(plan, reterr) < 0 || check_brought(plan, reterr) < 0 ||
-        tci_native_environment(plan, reterr) < 0)
+        tci_native_limits(plan, reterr) < 0 || check_brought(plan, reterr) < 0)
         return -1;
-    if (tci_native_note_writable(plan, reterr) < 0 ||
+    plan->environment = tci_environment(plan->arena, plan->spec.settings);
+    if (!plan->environment)
+        return tci_error_no_memory(reterr);
+    if (tci_writables_note(plan->arena, plan->spec.policy, &plan->spec.settings->filesystem,
+                           &plan->writables, reterr) < 0 ||
         (plan->is_jail && tci_native_mounts(plan, reterr) < 0))
         return -1;
     if (tci_native_programs(plan, reterr) < 0 || tci_native_rules(plan, reterr) < 0 ||
@@ -241,7 +244,7 @@ static int compile(struct tc_plan *plan, struct tc_error *reterr)
     plan->init_fd = tci_native_init_fd(reterr);
     if (plan->init_fd < 0)
         return -1;
-    if (has_handed_mount(plan) && (plan->idmap_fd = tci_native_idmap(plan, reterr)) < 0)
+    if (has_handed_mount(plan) && tci_idmap_open(plan->arena, &plan->idmap, reterr) < 0)
         return -1;
     describe_layers(plan);
     return 0;
@@ -262,7 +265,7 @@ int tci_native_plan(const struct tc_backend *backend, const struct tc_spec *spec
     plan->is_jail = backend->kind == TCI_BACKEND_JAIL;
     plan->is_root = is_host_root();
     (void)pthread_mutex_init(&plan->lock, NULL);
-    plan->init_fd = plan->config_fd = plan->idmap_fd = plan->idmap_child = -1;
+    plan->init_fd = plan->config_fd = plan->idmap.fd = plan->idmap.child = -1;
     plan->ruleset_fd = -1;
     if (compile(plan, reterr) < 0) {
         tci_native_plan_free(plan);
@@ -280,7 +283,7 @@ static bool is_there(const struct tc_plan *plan, const struct tci_path_rule *rul
                        : plan->is_jail
                            ? tci_native_host_path(plan, rule->cage, buffer, sizeof buffer)
                            : rule->cage;
-    tc_cleanup(tci_closep) int fd = host ? tci_native_open_grant(plan, host) : -1;
+    tc_cleanup(tci_closep) int fd = host ? tci_granted_open(&plan->writables, host) : -1;
     return fd >= 0;
 }
 
@@ -299,13 +302,14 @@ bool tci_native_is_stale(const struct tc_plan *plan)
     const struct tci_filesystem *fs = &plan->spec.settings->filesystem;
     for (size_t i = 0; i < plan->mounts.count; i++) {
         const struct tci_mount *m = &plan->mounts.items[i];
-        if (m->flags & TCI_MOUNT_CHECKED && !tci_native_is_same(plan, m->host, m->device, m->inode))
+        if (m->flags & TCI_MOUNT_CHECKED &&
+            !tci_granted_is_same(&plan->writables, m->host, m->device, m->inode))
             return true;
     }
     for (size_t i = 0; i < plan->rules.count; i++) {
         const struct tci_rule *rule = &plan->rules.items[i];
         if (!plan->is_jail && rule->flags & TCI_MOUNT_CHECKED &&
-            !tci_native_is_same(plan, rule->path, rule->device, rule->inode))
+            !tci_granted_is_same(&plan->writables, rule->path, rule->device, rule->inode))
             return true;
     }
     for (size_t i = 0; i < fs->count; i++)
@@ -326,10 +330,7 @@ void tci_native_plan_free(struct tc_plan *plan)
     (void)tci_close(plan->init_fd);
     (void)tci_close(plan->config_fd);
     (void)tci_close(plan->ruleset_fd);
-    (void)tci_close(plan->idmap_fd);
-    if (plan->idmap_child >= 0)
-        (void)waitid(P_PIDFD, (id_t)plan->idmap_child, &(siginfo_t){ 0 }, WEXITED | __WALL);
-    (void)tci_close(plan->idmap_child);
+    tci_idmap_close(&plan->idmap);
     tci_filter_free(&plan->filter);
     tci_cgroups_free(plan->cgroups);
     tci_arena_free(plan->arena);

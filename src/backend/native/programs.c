@@ -22,9 +22,6 @@
 #include "base/fd.h"
 #include "base/path.h"
 
-const char tci_native_search_path[] =
-    "/usr/local/bin:/usr/bin:/bin:/usr/local/sbin:/usr/sbin:/sbin";
-
 enum { programs_max = 4096, headers_max = 64, interpreter_max = 256 };
 
 static int add_program(struct tc_plan *plan, const struct tci_native_program *program,
@@ -85,9 +82,9 @@ static bool find_file(const struct tc_plan *plan, const char *host, char *ret_ho
     struct stat status;
     bool is_directory;
     ssize_t n;
-    tc_cleanup(tci_closep) int fd = tci_native_open_grant(plan, host);
+    tc_cleanup(tci_closep) int fd = tci_granted_open(&plan->writables, host);
     if (fd < 0 || fstat(fd, &status) < 0 || !S_ISREG(status.st_mode) ||
-        tci_native_identify(fd, &ret->device, &ret->inode, &is_directory) < 0)
+        tci_granted_identify(fd, &ret->device, &ret->inode, &is_directory) < 0)
         return false;
     (void)snprintf(handle, sizeof handle, "/proc/self/fd/%d", fd);
     n = readlink(handle, ret_host, TCI_PATH_MAX);
@@ -142,7 +139,7 @@ static int allow(struct tc_plan *plan, const char *cage, bool with_loader, struc
 static int allow_name(struct tc_plan *plan, const char *name, struct tc_error *reterr)
 {
     char path[TCI_PATH_MAX + 1];
-    const char *from = tci_native_search_path;
+    const char *from = tci_search_path;
     if (*name == '/')
         return allow(plan, name, true, reterr);
     while (*from) {

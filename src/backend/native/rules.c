@@ -191,7 +191,7 @@ static int allow_programs(const struct tc_plan *plan, struct tc_error *reterr)
         uint64_t device = 0, inode = 0;
         bool is_directory;
         tc_cleanup(tci_closep) int fd = open(rule->path, O_PATH | O_CLOEXEC);
-        if (fd < 0 || tci_native_identify(fd, &device, &inode, &is_directory) < 0 ||
+        if (fd < 0 || tci_granted_identify(fd, &device, &inode, &is_directory) < 0 ||
             device != rule->device || inode != rule->inode) {
             tci_error_set(reterr, TC_ERROR_UNSUPPORTED, "%.300s was exchanged meanwhile",
                           rule->path);
@@ -212,10 +212,10 @@ static int add_host(struct tc_plan *plan, const char *path, uint64_t rights, boo
     uint64_t device = 0, inode = 0;
     struct tci_rule *rule;
     tc_cleanup(tci_closep) int fd = -1;
-    int r = tci_native_open_grant(plan, path);
+    int r = tci_granted_open(&plan->writables, path);
     if (r >= 0) {
         fd = r;
-        r = tci_native_identify(fd, &device, &inode, &is_directory);
+        r = tci_granted_identify(fd, &device, &inode, &is_directory);
     }
     if (r == -ENOENT && optional)
         return 0;

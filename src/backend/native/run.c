@@ -131,8 +131,8 @@ static int map_ids(struct tc_run *run, struct tc_error *reterr)
     if (!run->plan->is_jail || !run->plan->is_root)
         return 0;
     (void)snprintf(map, sizeof map, "%d %u 1", TCI_INIT_ID, TCI_JAIL_HOST_ID);
-    if (tci_native_write_map(run->pid, "uid_map", map, reterr) < 0 ||
-        tci_native_write_map(run->pid, "gid_map", map, reterr) < 0)
+    if (tci_write_id_map(run->pid, "uid_map", map, reterr) < 0 ||
+        tci_write_id_map(run->pid, "gid_map", map, reterr) < 0)
         return -1;
     return write_go(run, "g") < 0 ? tci_error_errno(reterr, errno, "letting the cage go on") : 0;
 }
@@ -150,7 +150,9 @@ static int detach_mounts(const struct tc_plan *plan, int *ret, size_t *ret_count
             return tci_error_set(reterr, TC_ERROR_TOO_LARGE,
                                  "a cage that root starts can have %d granted paths",
                                  TCI_HANDED_MAX);
-        fd = tci_native_detach(plan, m, reterr);
+        fd = tci_mount_detach(
+            &(struct tci_detach){ m->source, m->attributes, m->writable, m->host }, &plan->idmap,
+            reterr);
         if (fd < 0)
             return -1;
         ret[(*ret_count)++] = fd;

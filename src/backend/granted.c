@@ -7,7 +7,7 @@
  * refused. Directories are compared by what they are (device, inode), not by how they are spelt: the
  * administrator's own links and bind mounts lead to the same place. Links elsewhere are followed.
  */
-#include "backend/native/native.h"
+#include "backend/granted.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -24,10 +24,6 @@
 
 enum { links_max = 40 };
 
-struct tci_identity {
-    uint64_t device, inode;
-};
-
 static int look(int fd, struct statx *ret)
 {
     return statx(fd, "", AT_EMPTY_PATH, STATX_INO | STATX_TYPE, ret) < 0 ? -errno : 0;
@@ -39,7 +35,7 @@ static struct tci_identity identity(const struct statx *found)
                                   found->stx_ino };
 }
 
-int tci_native_identify(int fd, uint64_t *ret_device, uint64_t *ret_inode, bool *ret_is_directory)
+int tci_granted_identify(int fd, uint64_t *ret_device, uint64_t *ret_inode, bool *ret_is_directory)
 {
     struct statx found = { 0 };
     int r = look(fd, &found);
@@ -53,16 +49,17 @@ int tci_native_identify(int fd, uint64_t *ret_device, uint64_t *ret_inode, bool 
 
 /* ---- where tools may write ------------------------------------------------------------------------- */
 
-static void note_writable(struct tc_plan *plan, const struct tci_filesystem *fs, size_t room)
+static void note_writable(struct tci_writables *writables, const struct tci_filesystem *fs,
+                          size_t room)
 {
-    for (size_t i = 0; i < fs->count && plan->writable_count < room; i++) {
+    for (size_t i = 0; i < fs->count && writables->count < room; i++) {
         struct statx found = { 0 };
         tc_cleanup(tci_closep) int fd = -1;
         if (fs->rules[i].access != TCI_ACCESS_WRITABLE)
             continue;
         fd = open(fs->rules[i].host, O_PATH | O_CLOEXEC);
         if (fd >= 0 && look(fd, &found) == 0)
-            plan->writable[plan->writable_count++] = identity(&found);
+            writables->items[writables->count++] = identity(&found);
     }
 }
 
@@ -75,33 +72,34 @@ static size_t count_writable(const struct tci_filesystem *fs)
 }
 
 /* Every directory that any tool of the policy may write to. */
-int tci_native_note_writable(struct tc_plan *plan, struct tc_error *reterr)
+int tci_writables_note(struct tci_arena *arena, const struct tc_policy *policy,
+                       const struct tci_filesystem *own, struct tci_writables *ret,
+                       struct tc_error *reterr)
 {
-    const struct tc_policy *policy = plan->spec.policy;
-    const struct tci_filesystem *own = &plan->spec.settings->filesystem;
     size_t room = count_writable(own);
+    *ret = (struct tci_writables){ 0 };
     for (size_t i = 0; policy && i < policy->tool_count; i++)
         room += count_writable(&policy->tools[i].settings.filesystem);
     if (policy && policy->anonymous)
         room += count_writable(&policy->anonymous->settings.filesystem);
     if (!room)
         return 0;
-    plan->writable = tci_arena_new_array(plan->arena, room, struct tci_identity);
-    if (!plan->writable)
+    ret->items = tci_arena_new_array(arena, room, struct tci_identity);
+    if (!ret->items)
         return tci_error_no_memory(reterr);
-    note_writable(plan, own, room);
+    note_writable(ret, own, room);
     for (size_t i = 0; policy && i < policy->tool_count; i++)
-        note_writable(plan, &policy->tools[i].settings.filesystem, room);
+        note_writable(ret, &policy->tools[i].settings.filesystem, room);
     if (policy && policy->anonymous)
-        note_writable(plan, &policy->anonymous->settings.filesystem, room);
+        note_writable(ret, &policy->anonymous->settings.filesystem, room);
     return 0;
 }
 
-static bool is_writable(const struct tc_plan *plan, const struct statx *found)
+static bool is_writable(const struct tci_writables *writables, const struct statx *found)
 {
     struct tci_identity it = identity(found);
-    for (size_t i = 0; i < plan->writable_count; i++)
-        if (plan->writable[i].device == it.device && plan->writable[i].inode == it.inode)
+    for (size_t i = 0; i < writables->count; i++)
+        if (writables->items[i].device == it.device && writables->items[i].inode == it.inode)
             return true;
     return false;
 }
@@ -109,7 +107,7 @@ static bool is_writable(const struct tc_plan *plan, const struct statx *found)
 /* ---- the walk -------------------------------------------------------------------------------------- */
 
 struct walk {
-    const struct tc_plan *plan;
+    const struct tci_writables *writables;
     char left[2 * PATH_MAX]; /* what is still to be walked */
     char rest[2 * PATH_MAX], target[PATH_MAX];
     int at;      /* where we are; -1 after a failure */
@@ -162,7 +160,7 @@ static int step(struct walk *w, const char *name)
         return r;
     if (S_ISLNK(found.stx_mode))
         return follow(w, next);
-    w->inside |= is_writable(w->plan, &found);
+    w->inside |= is_writable(w->writables, &found);
     (void)tci_close(w->at);
     w->at = tci_take_fd(&next);
     return 0;
@@ -189,30 +187,30 @@ static int walk(struct walk *w, const char *host)
 
 /* One call where the kernel itself says that there is no link on the way, or that no tool can have
  * put one there; otherwise the whole walk. */
-bool tci_native_is_same(const struct tc_plan *plan, const char *host, uint64_t device,
-                        uint64_t inode)
+bool tci_granted_is_same(const struct tci_writables *writables, const char *host, uint64_t device,
+                         uint64_t inode)
 {
     struct open_how how = { .flags = O_PATH | O_CLOEXEC, .resolve = RESOLVE_NO_SYMLINKS };
     struct statx found = { 0 };
     tc_cleanup(tci_closep) int fd = -1;
-    if (!plan->writable_count)
+    if (!writables->count)
         return statx(AT_FDCWD, host, AT_NO_AUTOMOUNT, STATX_INO, &found) == 0 &&
                found.stx_ino == inode && identity(&found).device == device;
     fd = (int)syscall(SYS_openat2, AT_FDCWD, host, &how, sizeof how);
     if (fd < 0)
-        fd = tci_native_open_grant(plan, host);
+        fd = tci_granted_open(writables, host);
     return fd >= 0 && look(fd, &found) == 0 && found.stx_ino == inode &&
            identity(&found).device == device;
 }
 
-int tci_native_open_grant(const struct tc_plan *plan, const char *host)
+int tci_granted_open(const struct tci_writables *writables, const char *host)
 {
     /* Too large for a thread's small stack. */
     struct walk *w = malloc(sizeof *w);
     int r;
     if (!w)
         return -ENOMEM;
-    w->plan = plan;
+    w->writables = writables;
     w->inside = false;
     w->links = 0;
     r = walk(w, host);

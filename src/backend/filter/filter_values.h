@@ -4,8 +4,8 @@
  * aarch64. Those that the headers of older systems lack, or that the C library keeps to itself, are
  * defined here.
  */
-#ifndef TCI_BACKEND_NATIVE_FILTER_VALUES_H
-#define TCI_BACKEND_NATIVE_FILTER_VALUES_H
+#ifndef TCI_BACKEND_FILTER_VALUES_H
+#define TCI_BACKEND_FILTER_VALUES_H
 
 #include <asm/termbits.h>
 #include <errno.h>

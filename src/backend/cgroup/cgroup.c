@@ -6,7 +6,7 @@
  * Invariants: a group that could not be made whole leaves nothing. Descriptors are closed on exec.
  * A directory that does not go away is kept in mind and tried again.
  */
-#include "backend/native/cgroup_internal.h"
+#include "backend/cgroup/cgroup_internal.h"
 
 #include <errno.h>
 #include <fcntl.h>

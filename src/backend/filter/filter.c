@@ -3,14 +3,14 @@
  * Owns: which answer each system call number gets: profile, then `allow`, then what the profile and
  * the backend narrow, then `deny`. Trusts the tables; not the names in the policy.
  */
-#include "backend/native/filter.h"
+#include "backend/filter/filter.h"
 
 #include <errno.h>
 #include <linux/audit.h>
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
-#include "backend/native/filter_table.h"
+#include "backend/filter/filter_table.h"
 #include "base/quote.h"
 
 #if defined(__x86_64__)

@@ -5,7 +5,7 @@
  * we look at everybody who is alive, and keep what the dead had when last seen. What a process writes
  * between our last look and its end is missing here; init's report has it at the end.
  */
-#include "backend/native/native.h"
+#include "backend/disk_watch.h"
 
 #include <dirent.h>
 #include <fcntl.h>

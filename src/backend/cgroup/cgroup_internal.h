@@ -5,13 +5,13 @@
  * Everything is relative to the descriptor of a directory, the base: a group is a name in it, its
  * files are "NAME/FILE". So no path is walked twice, and tests can use a directory of their own.
  */
-#ifndef TCI_BACKEND_NATIVE_CGROUP_INTERNAL_H
-#define TCI_BACKEND_NATIVE_CGROUP_INTERNAL_H
+#ifndef TCI_BACKEND_CGROUP_INTERNAL_H
+#define TCI_BACKEND_CGROUP_INTERNAL_H
 
 #include <pthread.h>
 #include <stddef.h>
 #include <sys/types.h>
-#include "backend/native/cgroup.h"
+#include "backend/cgroup/cgroup.h"
 
 enum {
     TCI_CGROUP_LIMITS = TCI_CGROUP_HAS_MEMORY | TCI_CGROUP_HAS_PIDS | TCI_CGROUP_HAS_CPU,

@@ -3,8 +3,8 @@
  * Owns: the little of D-Bus that one method call needs: signing in, a call, its answer. Everything
  * has a maximum and a moment at which it gives up. Functions return 0 or an errno.
  */
-#ifndef TCI_BACKEND_NATIVE_CGROUP_BUS_H
-#define TCI_BACKEND_NATIVE_CGROUP_BUS_H
+#ifndef TCI_BACKEND_CGROUP_BUS_H
+#define TCI_BACKEND_CGROUP_BUS_H
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -5,7 +5,7 @@
  * that user's, so that they stay readable and writable as granted, and new files belong to root. All
  * other owners stay who they are.
  */
-#include "backend/native/native.h"
+#include "backend/idmap.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -15,6 +15,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/syscall.h>
+#include <sys/wait.h>
 #include <unistd.h>
 #include "base/fd.h"
 
@@ -38,7 +39,7 @@ tci_no_address_checks static int wait_for_end(void *argument)
     return 0;
 }
 
-int tci_native_write_map(int pid, const char *file, const char *text, struct tc_error *reterr)
+int tci_write_id_map(int pid, const char *file, const char *text, struct tc_error *reterr)
 {
     char path[64];
     tc_cleanup(tci_closep) int fd = -1;
@@ -54,17 +55,17 @@ static int map_and_open(int pid, struct tc_error *reterr)
     char map[96], path[64];
     int fd;
     (void)snprintf(map, sizeof map, "0 %u 1\n1 1 %u\n", TCI_JAIL_HOST_ID, TCI_JAIL_HOST_ID - 1);
-    if (tci_native_write_map(pid, "uid_map", map, reterr) < 0 ||
-        tci_native_write_map(pid, "gid_map", map, reterr) < 0)
+    if (tci_write_id_map(pid, "uid_map", map, reterr) < 0 ||
+        tci_write_id_map(pid, "gid_map", map, reterr) < 0)
         return -1;
     (void)snprintf(path, sizeof path, "/proc/%d/ns/user", pid);
     fd = open(path, O_RDONLY | O_CLOEXEC);
     return fd < 0 ? tci_error_errno(reterr, errno, "opening a user namespace") : fd;
 }
 
-int tci_native_idmap(struct tc_plan *plan, struct tc_error *reterr)
+int tci_idmap_open(struct tci_arena *arena, struct tci_idmap *ret, struct tc_error *reterr)
 {
-    struct waiter *waiter = tci_arena_new_of(plan->arena, struct waiter);
+    struct waiter *waiter = tci_arena_new_of(arena, struct waiter);
     int pid, fd, pidfd = -1;
     sigset_t all, before;
     if (!waiter)
@@ -87,11 +88,20 @@ int tci_native_idmap(struct tc_plan *plan, struct tc_error *reterr)
         (void)syscall(SYS_pidfd_send_signal, pidfd, SIGKILL, NULL, 0);
     (void)tci_close(waiter->ends[0]);
     (void)tci_close(waiter->ends[1]);
-    plan->idmap_child = pidfd;
-    return fd;
+    ret->child = pidfd;
+    ret->fd = fd;
+    return fd < 0 ? -1 : 0;
 }
 
-static int clone_mount(const struct tci_mount *m, int idmap)
+void tci_idmap_close(struct tci_idmap *map)
+{
+    map->fd = tci_close(map->fd);
+    if (map->child >= 0)
+        (void)waitid(P_PIDFD, (id_t)map->child, &(siginfo_t){ 0 }, WEXITED | __WALL);
+    map->child = tci_close(map->child);
+}
+
+static int clone_mount(const struct tci_detach *m, int idmap)
 {
     struct mount_attr attr = { .attr_set = m->attributes | (idmap >= 0 ? MOUNT_ATTR_IDMAP : 0),
                                .propagation = 1 << 18, /* MS_PRIVATE */
@@ -108,10 +118,10 @@ static int clone_mount(const struct tci_mount *m, int idmap)
     return fd;
 }
 
-int tci_native_detach(const struct tc_plan *plan, const struct tci_mount *m,
-                      struct tc_error *reterr)
+int tci_mount_detach(const struct tci_detach *m, const struct tci_idmap *map,
+                     struct tc_error *reterr)
 {
-    int fd = clone_mount(m, plan->idmap_fd);
+    int fd = clone_mount(m, map->fd);
     /* A file system that cannot do it may still be read by whom its modes let. */
     if (fd == -EINVAL && !m->writable)
         fd = clone_mount(m, -1);

@@ -3,7 +3,7 @@
  * Owns: reading and writing the small files of a control group. Trusts the kernel behind them, and
  * nothing about their size: what does not fit is cut.
  */
-#include "backend/native/cgroup_internal.h"
+#include "backend/cgroup/cgroup_internal.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -7,7 +7,7 @@
  * The process to move is named as 0, "the one who asks": systemd takes its id from the socket. An id
  * that we wrote ourselves would name a stranger if we were in another pid namespace.
  */
-#include "backend/native/cgroup_internal.h"
+#include "backend/cgroup/cgroup_internal.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -18,7 +18,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "backend/native/cgroup_bus.h"
+#include "backend/cgroup/cgroup_bus.h"
 #include "backend/probe_cgroup.h"
 
 static void begin_property(struct tci_bus_data *data, const char *name, const char *type)

@@ -3,7 +3,7 @@
  * Owns: how a limit is written in each version, and that it is in force: every value is read back.
  * A limit that the kernel does not take is an error; a cage is never started without it.
  */
-#include "backend/native/cgroup_internal.h"
+#include "backend/cgroup/cgroup_internal.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -10,7 +10,7 @@
  * Invariants: no process but our own is moved. cgroup.subtree_control is changed only in a group
  * that is ours to change: see is_ours().
  */
-#include "backend/native/cgroup_internal.h"
+#include "backend/cgroup/cgroup_internal.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Owns: the .def tables as arrays, and finding calls in them by name and number. */
-#include "backend/native/filter_table.h"
+#include "backend/filter/filter_table.h"
 
 #include <errno.h>
 #include <linux/audit.h>
 #include <string.h>
 #include "base/nearest.h"
-#include "backend/native/filter_values.h"
+#include "backend/filter/filter_values.h"
 
 #define NONE  TCI_NUMBER_NONE
 #define DSP   (TCI_PROFILE_D | TCI_PROFILE_S | TCI_PROFILE_P)
@@ -18,24 +18,24 @@
 #define GROUP(id, reason)
 #define CALL(name, x86_64, aarch64, profiles, rule) { x86_64, aarch64, profiles, TCI_RULE_##rule },
 const struct tci_call_row tci_call_rows[TCI_CALL_COUNT] = {
-#include "backend/native/syscalls.def"
-#include "backend/native/syscalls_never.def"
+#include "backend/filter/syscalls.def"
+#include "backend/filter/syscalls_never.def"
 };
 #undef CALL
 
 /* Fixed width, so that the array holds no pointers; the length is checked below. */
 #define CALL(name, x86_64, aarch64, profiles, rule) #name,
 static const char names[TCI_CALL_COUNT][24] = {
-#include "backend/native/syscalls.def"
-#include "backend/native/syscalls_never.def"
+#include "backend/filter/syscalls.def"
+#include "backend/filter/syscalls_never.def"
 };
 #undef CALL
 
 #define CALL(name, x86_64, aarch64, profiles, rule)                                                \
     _Static_assert(sizeof(#name) <= sizeof names[0], #name);                                       \
     _Static_assert((x86_64) < TCI_NUMBER_LIMIT && (aarch64) < TCI_NUMBER_LIMIT, #name);
-#include "backend/native/syscalls.def"
-#include "backend/native/syscalls_never.def"
+#include "backend/filter/syscalls.def"
+#include "backend/filter/syscalls_never.def"
 #undef CALL
 #undef GROUP
 
@@ -45,8 +45,8 @@ static const struct {
     int16_t first;
     char reason[92];
 } groups[] = {
-#include "backend/native/syscalls.def"
-#include "backend/native/syscalls_never.def"
+#include "backend/filter/syscalls.def"
+#include "backend/filter/syscalls_never.def"
 };
 #undef CALL
 #undef GROUP
@@ -55,7 +55,7 @@ static const struct {
 #define TCI_FILTER_PURE          TCI_WHEN_PURE
 #define NARROW(when, call, rule) { TCI_FILTER_##when, TCI_CALL_##call, TCI_RULE_##rule },
 const struct tci_narrow_row tci_narrow_rows[] = {
-#include "backend/native/syscalls_narrow.def"
+#include "backend/filter/syscalls_narrow.def"
 };
 #undef NARROW
 const unsigned tci_narrow_count = tci_array_size(tci_narrow_rows);
@@ -90,7 +90,7 @@ const unsigned tci_narrow_count = tci_array_size(tci_narrow_rows);
 #define LINE(id, answer, ...) { TCI_RULE_INDEX_##id, answer, { __VA_ARGS__ } },
 #define OTHERWISE(id, answer) { .rule = TCI_RULE_INDEX_##id, .action = answer },
 const struct tci_rule_line tci_rule_lines[] = {
-#include "backend/native/arguments.def"
+#include "backend/filter/arguments.def"
 };
 const unsigned tci_rule_line_count = tci_array_size(tci_rule_lines);
 

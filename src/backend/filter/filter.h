@@ -9,8 +9,8 @@
  * EPERM, or ENOSYS where programs then use an older call; calls that are newer than our tables get
  * ENOSYS.
  */
-#ifndef TCI_BACKEND_NATIVE_FILTER_H
-#define TCI_BACKEND_NATIVE_FILTER_H
+#ifndef TCI_BACKEND_FILTER_H
+#define TCI_BACKEND_FILTER_H
 
 #include <linux/filter.h>
 #include <stdint.h>

@@ -10,7 +10,7 @@
  *
  * Invariant: a directory whose name is not wholly of this form is never touched.
  */
-#include "backend/native/cgroup_internal.h"
+#include "backend/cgroup/cgroup_internal.h"
 
 #include <dirent.h>
 #include <errno.h>

@@ -17,7 +17,7 @@
  * translation of each instruction costs. Hence: few instructions (answers are shared, one number
  * among equal neighbours takes one comparison) and short paths (wide ranges stand higher).
  */
-#include "backend/native/filter_table.h"
+#include "backend/filter/filter_table.h"
 
 #include <linux/audit.h>
 #include <linux/seccomp.h>

@@ -3,7 +3,7 @@
  * Owns: the wire format of D-Bus, as far as one call needs it. Trusts the other side with nothing
  * but the answer: lengths are checked before they are used, and everything else is skipped.
  */
-#include "backend/native/cgroup_bus.h"
+#include "backend/cgroup/cgroup_bus.h"
 
 #include <errno.h>
 #include <limits.h>
@@ -13,7 +13,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "backend/native/cgroup_internal.h"
+#include "backend/cgroup/cgroup_internal.h"
 
 enum { TYPE_CALL = 1, TYPE_RETURN = 2, TYPE_ERROR = 3, HEADER = 16, LINE_MAX_BYTES = 256 };
 enum {

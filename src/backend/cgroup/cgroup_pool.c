@@ -11,7 +11,7 @@
  * cannot set back the peak of memory before Linux 6.12, and has one directory only: there nothing is
  * kept.
  */
-#include "backend/native/cgroup_internal.h"
+#include "backend/cgroup/cgroup_internal.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -4,7 +4,7 @@
  * measure that this kernel does not have is 0: not known. A counter of limits that were hit is read
  * or the caller is told that it could not be.
  */
-#include "backend/native/cgroup_internal.h"
+#include "backend/cgroup/cgroup_internal.h"
 
 #include <fcntl.h>
 #include <poll.h>

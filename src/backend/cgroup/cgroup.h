@@ -18,8 +18,8 @@
  *                          used again for another cage;
  *   tci_cgroup_free()      last.
  */
-#ifndef TCI_BACKEND_NATIVE_CGROUP_H
-#define TCI_BACKEND_NATIVE_CGROUP_H
+#ifndef TCI_BACKEND_CGROUP_H
+#define TCI_BACKEND_CGROUP_H
 
 #include <stdbool.h>
 #include <stdint.h>

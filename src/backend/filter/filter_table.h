@@ -4,18 +4,18 @@
  * files of the filter only. The tables are plain numbers without pointers: nothing has to be
  * relocated when a program starts, and a plan costs microseconds.
  */
-#ifndef TCI_BACKEND_NATIVE_FILTER_TABLE_H
-#define TCI_BACKEND_NATIVE_FILTER_TABLE_H
+#ifndef TCI_BACKEND_FILTER_TABLE_H
+#define TCI_BACKEND_FILTER_TABLE_H
 
 #include <stdint.h>
-#include "backend/native/filter.h"
+#include "backend/filter/filter.h"
 
 /* Every call has an index; a group begins at the index of its first call. */
 enum tci_call {
 #define GROUP(id, reason)                           TCI_CALL_AT_##id, TCI_CALL_BEFORE_##id = TCI_CALL_AT_##id - 1,
 #define CALL(name, x86_64, aarch64, profiles, rule) TCI_CALL_##name,
-#include "backend/native/syscalls.def"
-#include "backend/native/syscalls_never.def"
+#include "backend/filter/syscalls.def"
+#include "backend/filter/syscalls_never.def"
 #undef CALL
 #undef GROUP
     TCI_CALL_COUNT
@@ -25,7 +25,7 @@ enum tci_rule_index {
 #define RULE(id) TCI_RULE_INDEX_##id,
 #define LINE(...)
 #define OTHERWISE(...)
-#include "backend/native/arguments.def"
+#include "backend/filter/arguments.def"
 #undef OTHERWISE
 #undef LINE
 #undef RULE
@@ -40,7 +40,7 @@ enum tci_rule_set {
 #define RULE(id) TCI_RULE_##id = 1 << TCI_RULE_INDEX_##id,
 #define LINE(...)
 #define OTHERWISE(...)
-#include "backend/native/arguments.def"
+#include "backend/filter/arguments.def"
 #undef OTHERWISE
 #undef LINE
 #undef RULE

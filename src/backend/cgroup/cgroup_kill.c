@@ -8,7 +8,7 @@
  * to a stranger by the time it is used; a descriptor of the process, opened between two looks at
  * the list, does not.
  */
-#include "backend/native/cgroup_internal.h"
+#include "backend/cgroup/cgroup_internal.h"
 
 #include <errno.h>
 #include <fcntl.h>
