@@ -17,7 +17,7 @@
 #include "policy/clauses.h"
 #include "policy/model.h"
 
-enum { TC_BACKEND_ABI = 1, TCI_LAYERS_MAX = 160, TCI_SANDBOX_ID_MAX = 40 };
+enum { TC_BACKEND_ABI = 1, TCI_LAYERS_MAX = 160, TCI_SANDBOX_ID_MAX = 72 };
 
 /* What a cage is made from: a tool after grant and request have narrowed it. It and what it points
  * to outlive the plan. */
@@ -29,6 +29,7 @@ struct tc_spec {
     enum tci_program program;            /* ours, that calls start from a descriptor */
     const char *library; /* a shared object that it loads, at the same path in the cage; NULL */
     bool is_function;    /* calls run a function of this process (struct tc_io.function) */
+    uint64_t warm;       /* cages to keep ready for calls to come; 0: none */
 };
 
 /* What one call adds to the plan. Descriptors stay the caller's. */
@@ -66,6 +67,7 @@ struct tc_outcome {
     bool finished;
     enum tci_end end;
     int status;
+    bool never_started; /* BROKEN: and it was not the command's doing, nor that of its time limit */
     unsigned hit;
     struct tc_usage usage; /* without duration */
 };

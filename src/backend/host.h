@@ -9,6 +9,7 @@
 #ifndef TCI_BACKEND_HOST_H
 #define TCI_BACKEND_HOST_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -52,6 +53,12 @@ void tci_host_probe_features(uint64_t features, struct tci_host_report *report);
 
 /* Runs the one probe that answers for `feature` and fills in that feature alone. */
 void tci_host_probe_feature(enum tci_feature feature, struct tci_host_feature *ret);
+
+/* Root of the host, and not of a user namespace in which somebody else is the real one. May be asked
+ * by any thread. */
+bool tci_host_is_root(void);
+/* Does RLIMIT_NPROC count per user namespace? Without trying it: false where that is not known. */
+bool tci_host_has_process_limit(void);
 
 /* The stable name and the purpose from features.def; "unknown" for a number outside the table. */
 const char *tci_feature_name(enum tci_feature feature);

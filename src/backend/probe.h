@@ -95,6 +95,7 @@ tci_probe_function tci_probe_process_limit;    /* probe_userns.c */
 tci_probe_function tci_probe_other_namespaces; /* probe_namespaces.c */
 tci_probe_function tci_probe_privileged;       /* probe_namespaces.c */
 tci_probe_function tci_probe_mounts;           /* probe_mounts.c */
+tci_probe_function tci_probe_overlay;          /* probe_overlay.c */
 tci_probe_function tci_probe_idmapped;         /* probe_idmapped.c */
 tci_probe_function tci_probe_seccomp;          /* probe_seccomp.c */
 tci_probe_function tci_probe_landlock;         /* probe_landlock.c */

@@ -17,6 +17,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/mount.h>
 #include <sys/prctl.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
@@ -33,9 +34,9 @@ static bool is_program(const char *path)
            faccessat(AT_FDCWD, path, X_OK, AT_EACCESS) == 0;
 }
 
-bool tci_program_find(const char *name, char ret_path[TCI_PROGRAM_PATH_MAX])
+static bool find_in(const char *directories, const char *name, char ret_path[TCI_PROGRAM_PATH_MAX])
 {
-    const char *from = getenv("PATH");
+    const char *from = directories;
     while (from && *from) {
         size_t length = strcspn(from, ":");
         if (from[0] == '/') {
@@ -47,6 +48,17 @@ bool tci_program_find(const char *name, char ret_path[TCI_PROGRAM_PATH_MAX])
         from += *from == ':';
     }
     return false;
+}
+
+bool tci_program_find(const char *name, char ret_path[TCI_PROGRAM_PATH_MAX])
+{
+    return find_in(getenv("PATH"), name, ret_path);
+}
+
+bool tci_runtime_find(const char *name, char ret_path[TCI_PROGRAM_PATH_MAX])
+{
+    return tci_program_find(name, ret_path) ||
+           find_in("/usr/sbin:/usr/local/sbin:/usr/local/bin", name, ret_path);
 }
 
 /* No file or directory can be made, removed or written from here on, except /dev/null. Where there
@@ -90,7 +102,7 @@ static void become(const char *path, const char *const argv[], unsigned flags, i
     if (dup2(high_null, STDIN_FILENO) < 0 || dup2(high_output, STDOUT_FILENO) < 0 ||
         dup2(flags & TCI_PROGRAM_ERRORS_TOO ? high_output : high_null, STDERR_FILENO) < 0)
         _exit(EXEC_FAILED);
-    if (!(flags & TCI_PROGRAM_SETUID))
+    if (!(flags & (TCI_PROGRAM_SETUID | TCI_PROGRAM_PRIVATE)))
         forbid_writing(high_null);
     /* What the caller left open without CLOEXEC. Before Linux 5.11 this is not done. */
     (void)syscall(SYS_close_range, (unsigned)FIRST_FREE, ~0U, 4U /* CLOSE_RANGE_CLOEXEC */);
@@ -160,6 +172,14 @@ static void keep_identity(const struct guard *g)
     (void)tci_probe_write_file(AT_FDCWD, "/proc/self/gid_map", map);
 }
 
+/* In the guard's own mount namespace; what is made there ends with it. False: errno says why. */
+static bool keep_private(void)
+{
+    return chdir("/") == 0 && mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) == 0 &&
+           mount("proc", "/proc", "proc", MS_NOSUID | MS_NODEV | MS_NOEXEC, NULL) == 0 &&
+           mount("tmpfs", "/tmp", "tmpfs", MS_NOSUID | MS_NODEV, "mode=0700") == 0;
+}
+
 /* Waits for the program to end, for the time limit or for the end of the probe. */
 static void watch(const struct guard *g, pid_t program, const sigset_t *awaited)
 {
@@ -201,6 +221,10 @@ static void guard_run(const struct guard *g)
     (void)close(g->output[0]);
     if (poll(&reader, 1, 0) > 0 && (reader.revents & POLLERR))
         _exit(1);
+    if (g->flags & TCI_PROGRAM_PRIVATE && !keep_private()) {
+        *g->result = (struct tci_program_result){ TCI_PROGRAM_NOT_BEGUN, errno, 0 };
+        _exit(1);
+    }
     program = tci_probe_fork();
     if (program == 0)
         become(g->path, g->argv, g->flags, g->output[1]);
@@ -217,20 +241,21 @@ static void guard_run(const struct guard *g)
 /* A helper that gains privileges finds neither them nor the process that it works on in there. */
 static pid_t guard_start(struct guard *g)
 {
+    const unsigned long namespaces = CLONE_NEWPID |
+                                     (g->flags & TCI_PROGRAM_PRIVATE ? CLONE_NEWNS : 0) | SIGCHLD;
     pid_t pid = -1;
     bool user_namespace = false;
     g->uid = geteuid();
     g->gid = getegid();
     g->in_namespace = !(g->flags & TCI_PROGRAM_SETUID);
     if (g->in_namespace) {
-        pid = (pid_t)syscall(SYS_clone, (unsigned long)(CLONE_NEWPID | SIGCHLD), 0, 0, 0, 0);
+        pid = (pid_t)syscall(SYS_clone, namespaces, 0, 0, 0, 0);
         if (pid < 0) {
             user_namespace = true;
-            pid = (pid_t)syscall(SYS_clone, (unsigned long)(CLONE_NEWUSER | CLONE_NEWPID | SIGCHLD),
-                                 0, 0, 0, 0);
+            pid = (pid_t)syscall(SYS_clone, CLONE_NEWUSER | namespaces, 0, 0, 0, 0);
         }
     }
-    if (pid < 0) {
+    if (pid < 0 && !(g->flags & TCI_PROGRAM_PRIVATE)) {
         g->in_namespace = user_namespace = false;
         pid = fork();
     }

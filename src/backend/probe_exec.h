@@ -11,6 +11,9 @@ enum { TCI_PROGRAM_PATH_MAX = 1024 };
 /* The program in the directories of PATH that are absolute; relative ones are passed over, because
  * a working directory may hold whatever somebody planted there. */
 bool tci_program_find(const char *name, char ret_path[TCI_PROGRAM_PATH_MAX]);
+/* The same for container engines and runtimes, also where distributions put them and the PATH of an
+ * ordinary user does not lead. */
+bool tci_runtime_find(const char *name, char ret_path[TCI_PROGRAM_PATH_MAX]);
 
 enum tci_program_end {
     TCI_PROGRAM_EXITED,    /* `status` is its exit status */
@@ -28,6 +31,9 @@ struct tci_program_result {
 enum tci_program_flag {
     TCI_PROGRAM_ERRORS_TOO = 1, /* keep error output, where warnings may precede an answer */
     TCI_PROGRAM_SETUID = 2,     /* it is a helper that gains privileges: do not hold it back */
+    /* It makes mounts and files: both in a mount namespace of its own, with a /tmp and a /proc of its
+     * own. Without one it is not begun. */
+    TCI_PROGRAM_PRIVATE = 4,
 };
 
 /* Runs `path` with a clean environment and no input; what it writes is kept as text. It cannot

@@ -4,16 +4,16 @@
  * version. That one answers shows that it starts here, not more; its words are shown, not parsed.
  */
 #include "backend/probe.h"
-#include "backend/probe_cgroup.h"
 #include "backend/probe_exec.h"
+#include "backend/runsc.h"
 
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 
-enum { VERSION_LIMIT_MS = 3000, FLAGS_LIMIT_MS = 400, OUTPUT_MAX = 65536 };
+enum { VERSION_LIMIT_MS = 3000, OUTPUT_MAX = 65536 };
 
-/* In directories that an ordinary user's PATH lacks, and where Debian puts runc. */
+/* In directories that an ordinary user's PATH lacks. */
 static bool find_outside_path(const char *name, char *ret_remedy, size_t size)
 {
     static const char *const directories[] = { "/usr/sbin", "/usr/local/sbin", "/usr/bin",
@@ -38,6 +38,14 @@ static void first_line(char *text)
     text[n] = '\0';
 }
 
+/* What makes containers is found as the backends find it (oci/choose.c). */
+static bool find(enum tci_feature id, const char *name, char ret_path[TCI_PROGRAM_PATH_MAX])
+{
+    const uint64_t runtimes = TCI_FEATURE_BIT(PODMAN) | TCI_FEATURE_BIT(CRUN) |
+                              TCI_FEATURE_BIT(RUNC) | TCI_FEATURE_BIT(RUNSC);
+    return runtimes >> id & 1 ? tci_runtime_find(name, ret_path) : tci_program_find(name, ret_path);
+}
+
 /* Finds a program and has it say its version. YES if it did; otherwise that is reported. */
 static enum tci_feature_state version(const struct tci_probe *p, enum tci_feature id,
                                       const char *name, const char *remedy,
@@ -46,7 +54,7 @@ static enum tci_feature_state version(const struct tci_probe *p, enum tci_featur
     const char *const argv[] = { name, "--version", NULL };
     char elsewhere[TCI_FEATURE_REMEDY_MAX];
     struct tci_program_result r;
-    if (!tci_program_find(name, ret_path)) {
+    if (!find(id, name, ret_path)) {
         if (find_outside_path(name, elsewhere, sizeof elsewhere))
             tci_probe_no(p, id, elsewhere, "%s is installed, but not in PATH", name);
         else
@@ -99,51 +107,31 @@ void tci_probe_runc(const struct tci_probe *p)
     plain(p, TCI_FEATURE_RUNC, "runc", "sudo apt install runc");
 }
 
-/* crun does not run where both versions of control groups are mounted. It says so only when asked
- * to run something, which would leave traces: so the answer there is "not found out". */
+/* It refuses hosts with both versions of control groups, but not in the mounts that our stage gives
+ * it, where none is to be seen. */
 void tci_probe_crun(const struct tci_probe *p)
 {
-    char path[TCI_PROGRAM_PATH_MAX], output[OUTPUT_MAX];
-    struct tci_cgroup_kinds kinds;
-    int problem;
-    if (version(p, TCI_FEATURE_CRUN, "crun", "sudo apt install crun", path, output) !=
-        TCI_FEATURE_YES)
-        return;
-    problem = tci_cgroup_kinds(&kinds);
-    if (problem)
-        tci_probe_refused(p, TCI_FEATURE_CRUN, NULL, "looking for control groups", problem);
-    else if (kinds.v1 && kinds.v2)
-        tci_probe_unknown(p, TCI_FEATURE_CRUN,
-                          "use runc here, or boot with systemd.unified_cgroup_hierarchy=1",
-                          "%.60s (%.60s); crun refuses hybrid control groups", output, path);
-    else
-        tci_probe_yes(p, TCI_FEATURE_CRUN, "%.80s (%.90s)", output, path);
+    plain(p, TCI_FEATURE_CRUN, "crun", "sudo apt install crun");
 }
 
 void tci_probe_runsc(const struct tci_probe *p)
 {
-    const char *const argv[] = { "runsc", "flags", NULL };
     static const char remedy[] = "sudo apt install runsc (Debian), or install gVisor as its "
                                  "project's documentation says";
+    const enum tci_feature id = TCI_FEATURE_RUNSC;
     char path[TCI_PROGRAM_PATH_MAX], output[OUTPUT_MAX];
-    enum tci_feature_state state;
-    struct tci_program_result r;
-    state = version(p, TCI_FEATURE_RUNSC, "runsc", remedy, path, output);
-    if (state == TCI_FEATURE_NO)
-        tci_probe_no(p, TCI_FEATURE_RUNSC_SECCOMP, "see runsc", "there is no runsc");
-    else if (state == TCI_FEATURE_UNKNOWN)
-        tci_probe_unknown(p, TCI_FEATURE_RUNSC_SECCOMP, "see runsc", "no working runsc");
-    if (state != TCI_FEATURE_YES)
+    unsigned date;
+    if (version(p, id, "runsc", remedy, path, output) != TCI_FEATURE_YES)
         return;
-    tci_probe_yes(p, TCI_FEATURE_RUNSC, "%.80s (%.90s)", output, path);
-    r = tci_program_run(path, argv, TCI_PROGRAM_ERRORS_TOO, FLAGS_LIMIT_MS, output, sizeof output);
-    if (r.end != TCI_PROGRAM_EXITED || r.status != 0)
-        tci_probe_unknown(p, TCI_FEATURE_RUNSC_SECCOMP, NULL, "runsc does not list its flags");
-    else if (strstr(output, "-oci-seccomp"))
-        tci_probe_yes(p, TCI_FEATURE_RUNSC_SECCOMP, "runsc has --oci-seccomp");
+    date = tci_runsc_date(output);
+    if (date >= TCI_RUNSC_OLDEST)
+        tci_probe_yes(p, id, "%.80s (%.90s)", output, path);
+    else if (date)
+        tci_probe_no(p, id, "install a newer runsc", "%.60s (%.60s): older than %d", output, path,
+                     TCI_RUNSC_OLDEST);
     else
-        tci_probe_no(p, TCI_FEATURE_RUNSC_SECCOMP, "install a newer runsc",
-                     "runsc has no --oci-seccomp");
+        tci_probe_unknown(p, id, "install a release of gVisor", "%.80s: no release that is known",
+                          output);
 }
 
 void tci_probe_qemu(const struct tci_probe *p)

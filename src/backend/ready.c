@@ -10,7 +10,19 @@
 #include "backend/probe.h"
 #include "gate/rules.h"
 
-static const char *const backends[] = { "process", "jail", "oci", "gvisor", "wasm", "microvm" };
+#define NAME_process    "process"
+#define NAME_jail       "jail"
+#define NAME_oci_crun   "oci/crun"
+#define NAME_oci_runc   "oci/runc"
+#define NAME_oci_podman "oci/podman"
+#define NAME_oci_docker "oci/docker"
+#define NAME_gvisor     "gvisor"
+#define NAME_wasm       "wasm"
+#define NAME_microvm    "microvm"
+
+static const char *const backends[] = { NAME_process,  NAME_jail,       NAME_oci_crun,
+                                        NAME_oci_runc, NAME_oci_podman, NAME_oci_docker,
+                                        NAME_gvisor,   NAME_wasm,       NAME_microvm };
 
 enum { CLAUSE_READY = -1 }; /* not a clause: what the backend needs at all */
 
@@ -23,15 +35,16 @@ struct way {
     const char *text, *remedy; /* a remark, or why it is not kept (for other tools) */
 };
 
-#define BIT(id)                     TCI_FEATURE_BIT(id)
-#define TCI_CLAUSE_READY            CLAUSE_READY
-#define WAY(backend, clause, needs) { #backend, TCI_CLAUSE_##clause, false, 0, needs, NULL, NULL },
+#define BIT(id)          TCI_FEATURE_BIT(id)
+#define TCI_CLAUSE_READY CLAUSE_READY
+#define WAY(backend, clause, needs)                                                                \
+    { NAME_##backend, TCI_CLAUSE_##clause, false, 0, needs, NULL, NULL },
 #define WAY_NOTE(backend, clause, needs, remark)                                                   \
-    { #backend, TCI_CLAUSE_##clause, false, 0, needs, remark, NULL },
+    { NAME_##backend, TCI_CLAUSE_##clause, false, 0, needs, remark, NULL },
 #define IF(backend, clause, fact, needs, why, remedy)                                              \
-    { #backend, TCI_CLAUSE_##clause, false, TCI_FACT_##fact, needs, why, remedy },
+    { NAME_##backend, TCI_CLAUSE_##clause, false, TCI_FACT_##fact, needs, why, remedy },
 #define NEVER(backend, clause, why, remedy)                                                        \
-    { #backend, TCI_CLAUSE_##clause, true, 0, 0, why, remedy },
+    { NAME_##backend, TCI_CLAUSE_##clause, true, 0, 0, why, remedy },
 static const struct way ways[] = {
 #include "backend/ready.def"
 };
@@ -53,6 +66,10 @@ unsigned tci_settings_facts(const struct tci_settings *s)
     for (size_t i = 0; i < s->filesystem.count; i++)
         if (s->filesystem.rules[i].access == TCI_ACCESS_WRITABLE)
             facts &= ~(unsigned)TCI_FACT_NOTHING_WRITABLE;
+    /* What is written to the root of a container that keeps it is on the host's disk, too. */
+    if ((s->backend == TCI_BACKEND_OCI || s->backend == TCI_BACKEND_GVISOR) &&
+        !s->container.read_only_rootfs)
+        facts &= ~(unsigned)TCI_FACT_NOTHING_WRITABLE;
     if (s->syscalls.profile == TCI_SYSCALLS_PURE && s->syscalls.allow.count == 0)
         facts |= TCI_FACT_ALONE;
     if (s->cpu % 1000 == 0)
@@ -169,7 +186,10 @@ void tci_backend_keeps(const struct tci_host_report *report, const char *backend
     *ret = (struct tci_keeping){ .keeps = TCI_KEEPS_NO };
     if (!need || (!never && !always && !sometimes)) {
         set_text(ret->why, need ? "there is no such clause" : "there is no such backend");
-        set_text(ret->remedy, need ? "" : "use process, jail, oci, gvisor, wasm or microvm");
+        set_text(ret->remedy,
+                 need ? ""
+                      : "use process, jail, oci/crun, oci/runc, oci/podman, oci/docker, "
+                        "gvisor, wasm or microvm");
     } else if (never) {
         set_text(ret->why, never->text);
         set_text(ret->remedy, never->remedy);

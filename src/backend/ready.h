@@ -17,7 +17,8 @@
 
 enum { TCI_KEEPING_TEXT_MAX = 256 };
 
-/* "process", "jail", "oci", "gvisor", "wasm", "microvm"; NULL beyond the last. */
+/* "process", "jail", "oci/crun", "oci/runc", "oci/podman", "oci/docker", "gvisor", "wasm", "microvm";
+ * NULL beyond the last. What makes containers has one for each way to do so (tci_oci_ready_name). */
 size_t tci_backend_count(void);
 const char *tci_backend_name(size_t index);
 

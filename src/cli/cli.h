@@ -10,6 +10,7 @@
 #include <stdint.h>
 #include <stdio.h>
 #include "base/buf.h"
+#include "policy/explain.h"
 #include "policy/load.h"
 
 enum {
@@ -123,6 +124,14 @@ int cli_load_policy(const struct cli_call *call, bool from_argument, struct tc_p
 const char *cli_policy_path(const struct cli_call *call, bool from_argument);
 /* $TOOLCAGE_POLICY; NULL when it is unset or empty. */
 const char *cli_policy_variable(void);
+
+/* backend_name.c */
+
+/* Under which name the backend of these settings is judged (backend/ready.h): containers by who makes
+ * them here. NULL: nobody can, and *reterr says why. */
+const char *cli_ready_name(const struct tci_settings *settings, struct tc_error *reterr);
+/* For explain: who makes containers here, and from what. */
+void cli_explain_maker(const struct tci_settings *settings, struct tci_explain_maker *ret);
 
 /* help.c, completion.c */
 void cli_help(struct tci_buf *out, const struct cli_verb *verb);

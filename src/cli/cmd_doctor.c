@@ -12,7 +12,11 @@ enum { doctor_max = 1024 * 1024 };
 
 static bool is_built_in(const char *backend)
 {
-    int kind = tci_backend_kind_from_name(backend);
+    /* "oci/crun": who makes the containers of a backend comes behind its name. */
+    char name[16];
+    int kind;
+    (void)snprintf(name, sizeof name, "%.*s", (int)strcspn(backend, "/"), backend);
+    kind = tci_backend_kind_from_name(name);
     return kind >= 0 && tci_backend_for((enum tci_backend_kind)kind);
 }
 
@@ -29,7 +33,7 @@ static void text_missing(const struct tci_host_report *report, const struct tci_
 {
     for (size_t i = 0; i < missing->count; i++) {
         const struct tci_host_feature *feature = &report->features[missing->features[i]];
-        tci_buf_printf(out, "            %s: %s\n", tci_feature_name(feature->id),
+        tci_buf_printf(out, "              %s: %s\n", tci_feature_name(feature->id),
                        feature->remedy[0] ? feature->remedy : feature->detail);
     }
 }
@@ -41,10 +45,10 @@ static void text_clauses(const struct tci_host_report *report, const char *backe
         struct tci_keeping keeping;
         tci_backend_keeps(report, backend, (enum tci_clause)c, &keeping);
         if (keeping.keeps == TCI_KEEPS_NO)
-            tci_buf_printf(out, "            cannot keep %s: %s\n",
+            tci_buf_printf(out, "              cannot keep %s: %s\n",
                            tci_clause_name((enum tci_clause)c), keeping.why);
         else if (keeping.keeps == TCI_KEEPS_IF)
-            tci_buf_printf(out, "            keeps %s only for some tools: %s\n",
+            tci_buf_printf(out, "              keeps %s only for some tools: %s\n",
                            tci_clause_name((enum tci_clause)c), keeping.why);
     }
 }
@@ -59,7 +63,7 @@ static void text_report(const struct tci_host_report *report, struct tci_buf *ou
         const char *name = tci_backend_name(i);
         struct tci_missing missing = { 0 };
         bool ready = tci_backend_ready(report, name, &missing);
-        tci_buf_printf(out, "  %-8s  %s\n", name, ready ? "the host is ready" : "missing:");
+        tci_buf_printf(out, "  %-10s  %s\n", name, ready ? "the host is ready" : "missing:");
         if (ready)
             text_clauses(report, name, out);
         else

@@ -98,9 +98,9 @@ static int explain(const struct cli_call *call, const struct tc_policy *policy)
         return cli_usage("\"toolcage tools\" lists what there is", "%s has no tool %s",
                          policy->file, tci_quote(call->argument, strlen(call->argument), text));
     if (cli_given(call, CLI_JSON))
-        tci_explain_json(policy, tool, &out);
+        tci_explain_json(policy, tool, cli_explain_maker, &out);
     else
-        tci_explain_text(policy, tool, &out);
+        tci_explain_text(policy, tool, cli_explain_maker, &out);
     return cli_output(&out, !cli_given(call, CLI_JSON), CLI_EXIT_OK);
 }
 

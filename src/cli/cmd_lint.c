@@ -73,6 +73,9 @@ static int report_failure(const struct tci_findings *findings, enum format forma
  * policy for the jail starts no container engine that happens to be in PATH. */
 struct host {
     bool begun;
+    const struct tci_tool *tool; /* the one that was asked about last */
+    const char *backend;         /* its name in backend/ready.h; NULL: `error` */
+    struct tc_error error;
     struct tci_host_report report;
 };
 
@@ -80,7 +83,18 @@ static bool host_can(void *context, const struct tci_tool *tool, enum tci_clause
                      char ret_why[TCI_LINT_TEXT_MAX], char ret_remedy[TCI_LINT_TEXT_MAX])
 {
     struct host *host = context;
-    const char *backend = tci_backend_kind_name(tool->settings.backend);
+    const char *backend = host->backend;
+    /* One tool is asked about clause by clause: who makes its cages is found out once. */
+    if (host->tool != tool) {
+        host->error = (struct tc_error){ 0 };
+        backend = host->backend = cli_ready_name(&tool->settings, &host->error);
+        host->tool = tool;
+    }
+    if (!backend) {
+        (void)snprintf(ret_why, TCI_LINT_TEXT_MAX, "%.250s", host->error.message);
+        (void)snprintf(ret_remedy, TCI_LINT_TEXT_MAX, "%.250s", host->error.remedy);
+        return false;
+    }
     if (!host->begun)
         tci_host_report_init(&host->report);
     host->begun = true;

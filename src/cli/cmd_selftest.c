@@ -10,22 +10,12 @@
 #include "cli/selftest.h"
 
 #include <errno.h>
-#include <fcntl.h>
-#include <netinet/in.h>
-#include <stddef.h>
-#include <stdlib.h>
 #include <string.h>
-#include <sys/socket.h>
-#include <sys/stat.h>
-#include <sys/un.h>
 #include <unistd.h>
-#include "backend/backend.h"
-#include "base/fd.h"
-#include "base/path.h"
 #include "json/write.h"
 #include "policy/clauses.h"
 
-enum { J = 1, P = 2, policy_max = 16384, report_max = 1 << 20, path_max = TCI_PATH_MAX + 64 };
+enum { J = 1, P = 2, C = 4, E = 8, G = 16, policy_max = 16384, report_max = 1 << 20 };
 enum expects { EXPECTS_HELD = -1 };
 
 static const struct attempt {
@@ -42,18 +32,24 @@ static const struct attempt {
 #undef X
 };
 
-static const struct {
+/* Containers by who makes them. Without an engine the root is an empty directory, so that no image is
+ * needed; an engine needs the one of `toolcage image build`. */
+#define BARE(runtime)                                                                              \
+    "container = { engine = \"none\", runtime = \"" runtime "\" }\nrootfs = \"%s/root\"\n"
+#define ENGINE(engine) "container = { engine = \"" engine "\" }\n"
+
+static const struct backend {
     const char *name;
     unsigned bit;
-    enum tci_backend_kind kind;
-} backends[] = { { "process", P, TCI_BACKEND_PROCESS }, { "jail", J, TCI_BACKEND_JAIL } };
-
-/* Everything that an attempt could reach if the cage did not hold. */
-struct canaries {
-    char directory[64];     /* open/file, open/hidden, open/socket, work/, secret */
-    char program[path_max]; /* this one */
-    char abstract[32], port[8], pid[16];
-    int tcp, by_name, by_path, leaked; /* sockets, and a descriptor without O_CLOEXEC */
+    const char *kind, *policy; /* what is added for it */
+} backends[] = {
+    { "process", P, "process", "" },
+    { "jail", J, "jail", "" },
+    { "oci/crun", C, "oci", BARE("crun") },
+    { "oci/runc", C, "oci", BARE("runc") },
+    { "oci/podman", E, "oci", ENGINE("podman") },
+    { "oci/docker", E, "oci", ENGINE("docker") },
+    { "gvisor", G, "gvisor", "rootfs = \"%s/root\"\n" },
 };
 
 enum outcome { PASSED, FAILED, REFUSED };
@@ -62,135 +58,39 @@ struct counts {
     unsigned passed, failed, refused, available;
 };
 
-/* ---- canaries -------------------------------------------------------------------------------- */
-
-static int write_secret(const char *directory, const char *name)
-{
-    char path[path_max + 96];
-    int fd, r;
-    (void)snprintf(path, sizeof path, "%s/%s", directory, name);
-    fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0644);
-    r = fd < 0 ? -1 : tci_write_all(fd, SELFTEST_SECRET "\n", strlen(SELFTEST_SECRET) + 1);
-    (void)tci_close(fd);
-    return r;
-}
-
-static int listen_at(const void *address, socklen_t length)
-{
-    const struct sockaddr *at = address;
-    int fd = socket(at->sa_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-    if (fd >= 0 && (bind(fd, at, length) < 0 || listen(fd, 8) < 0))
-        fd = tci_close(fd);
-    return fd;
-}
-
-static int open_sockets(struct canaries *c)
-{
-    struct sockaddr_in internet = { .sin_family = AF_INET };
-    struct sockaddr_un name = { .sun_family = AF_UNIX }, path = { .sun_family = AF_UNIX };
-    socklen_t length = sizeof internet;
-    internet.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-    c->tcp = listen_at(&internet, sizeof internet);
-    if (c->tcp < 0 || getsockname(c->tcp, (struct sockaddr *)&internet, &length) < 0)
-        return -1;
-    (void)snprintf(c->port, sizeof c->port, "%u", (unsigned)ntohs(internet.sin_port));
-    (void)snprintf(c->abstract, sizeof c->abstract, "toolcage-selftest-%d", (int)getpid());
-    memcpy(name.sun_path + 1, c->abstract, strlen(c->abstract));
-    c->by_name = listen_at(
-        &name, (socklen_t)(offsetof(struct sockaddr_un, sun_path) + 1 + strlen(c->abstract)));
-    if ((size_t)snprintf(path.sun_path, sizeof path.sun_path, "%.80s/open/socket", c->directory) >=
-        sizeof path.sun_path)
-        return -1;
-    c->by_path = listen_at(&path, sizeof path);
-    return c->by_name < 0 || c->by_path < 0 ? -1 : 0;
-}
-
-static int set_up(struct canaries *c)
-{
-    char path[path_max + 32];
-    ssize_t n = readlink("/proc/self/exe", c->program, sizeof c->program - 1);
-    c->tcp = c->by_name = c->by_path = c->leaked = -1;
-    if (n <= 0)
-        return -1;
-    c->program[n] = '\0';
-    (void)snprintf(c->pid, sizeof c->pid, "%d", (int)getpid());
-    (void)snprintf(c->directory, sizeof c->directory, "/tmp/toolcage-selftest-XXXXXX");
-    if (!mkdtemp(c->directory))
-        return -1;
-    (void)snprintf(path, sizeof path, "%s/open", c->directory);
-    if (mkdir(path, 0755) < 0 || write_secret(path, "file") < 0 ||
-        write_secret(path, "hidden") < 0 || write_secret(c->directory, "secret") < 0)
-        return -1;
-    (void)snprintf(path, sizeof path, "%s/work", c->directory);
-    if (mkdir(path, 0755) < 0 || open_sockets(c) < 0)
-        return -1;
-    (void)snprintf(path, sizeof path, "%s/secret", c->directory);
-    c->leaked = open(path, O_RDONLY); // NOLINT: without O_CLOEXEC, on purpose
-    return c->leaked < 0 || setenv("TOOLCAGE_SELFTEST", SELFTEST_SECRET, 1) < 0 ? -1 : 0;
-}
-
-static void remove_below(const char *directory)
-{
-    static const char *const names[] = { "open/file",     "open/hidden", "open/socket",
-                                         "secret",        "work/device", "work/memory",
-                                         "work/outlived", "work/setuid" };
-    char path[path_max + 32];
-    for (int i = 0; i < 128; i++) {
-        (void)snprintf(path, sizeof path, "%s/work/file-%d", directory, i);
-        (void)unlink(path);
-    }
-    for (size_t i = 0; i < tci_array_size(names); i++) {
-        (void)snprintf(path, sizeof path, "%s/%s", directory, names[i]);
-        (void)unlink(path);
-    }
-    (void)snprintf(path, sizeof path, "%s/open", directory);
-    (void)rmdir(path);
-    (void)snprintf(path, sizeof path, "%s/work", directory);
-    (void)rmdir(path);
-    (void)rmdir(directory);
-}
-
-static void tear_down(struct canaries *c)
-{
-    (void)tci_close(c->tcp);
-    (void)tci_close(c->by_name);
-    (void)tci_close(c->by_path);
-    (void)tci_close(c->leaked);
-    if (*c->directory)
-        remove_below(c->directory);
-}
-
-/* Did anybody come in? What the canaries saw, or NULL. */
-static const char *check_canaries(const struct canaries *c)
-{
-    static const char *const made[] = { "work/outlived", "work/device", "work/memory" };
-    const int sockets[] = { c->tcp, c->by_name, c->by_path };
-    char path[path_max + 32];
-    struct stat status;
-    for (size_t i = 0; i < tci_array_size(sockets); i++) {
-        int fd = accept4(sockets[i], NULL, NULL, SOCK_CLOEXEC);
-        if (fd >= 0) {
-            (void)tci_close(fd);
-            return "a socket of the host was reached";
-        }
-    }
-    for (size_t i = 0; i < tci_array_size(made); i++) {
-        (void)snprintf(path, sizeof path, "%s/%s", c->directory, made[i]);
-        if (stat(path, &status) == 0)
-            return "something was left behind";
-    }
-    (void)snprintf(path, sizeof path, "%s/work/setuid", c->directory);
-    if (stat(path, &status) == 0 && status.st_mode & (S_ISUID | S_ISGID))
-        return "a setuid file was left behind";
-    (void)snprintf(path, sizeof path, "%s/open/file", c->directory);
-    return stat(path, &status) < 0 || status.st_size == 0 ? "a read-only file was changed" : NULL;
-}
-
 /* ---- one attempt --------------------------------------------------------------------------- */
 
+static void put_lines(struct tci_buf *text, const char *lines, const struct selftest_canaries *c,
+                      const char *program)
+{
+    for (const char *at = lines; *at; at++) {
+        const char *put = strncmp(at, "%s", 2) == 0   ? c->directory
+                          : strncmp(at, "%p", 2) == 0 ? program
+                                                      : NULL;
+        if (put)
+            tci_buf_string(text, put);
+        else
+            tci_buf_char(text, *at);
+        at += put != NULL;
+    }
+}
+
+/* The program, as an item of a list of paths. In a container its libraries have to come with it: they
+ * are the host's, whatever the image holds. */
+static void name_program(const struct backend *backend, const struct selftest_canaries *c,
+                         char *ret, size_t size)
+{
+    static const char *const libraries[] = { "/usr", "/lib", "/lib64" };
+    int n = snprintf(ret, size, "%s", c->program);
+    for (size_t i = 0; backend->bit & (C | E | G) && i < tci_array_size(libraries); i++)
+        if (access(libraries[i], F_OK) == 0 && n > 0 && (size_t)n < size)
+            n += snprintf(ret + n, size - (size_t)n, "\", \"%s", libraries[i]);
+}
+
 /* Limits that are not under test are off, so that a host without control groups can be tested. */
-static int make_policy(const char *backend, const char *lines, const struct canaries *c,
-                       struct tc_policy **ret, struct tc_error *reterr)
+static int make_policy(const struct backend *backend, const char *lines,
+                       const struct selftest_canaries *c, struct tc_policy **ret,
+                       struct tc_error *reterr)
 {
     static const struct {
         const char *key, *line;
@@ -199,10 +99,13 @@ static int make_policy(const char *backend, const char *lines, const struct cana
                  { "pids", "pids = \"unlimited\"\n" },
                  { "disk", "disk = \"unlimited\"\n" },
                  { "timeout", "timeout = \"20s\"\n" } };
+    char program[SELFTEST_PATH_MAX + 64];
     struct tci_buf text = TCI_BUF_INIT(policy_max);
     tc_cleanup(tci_findings_freep) struct tci_findings *findings = tci_findings_new("selftest");
     int r = -1;
-    tci_buf_printf(&text, "[defaults]\nbackend = \"%s\"\n", backend);
+    name_program(backend, c, program, sizeof program);
+    tci_buf_printf(&text, "[defaults]\nbackend = \"%s\"\n", backend->kind);
+    put_lines(&text, backend->policy, c, program);
     for (size_t i = 0; i < tci_array_size(base); i++) {
         char start[32], after[32];
         (void)snprintf(start, sizeof start, "%s =", base[i].key);
@@ -210,18 +113,9 @@ static int make_policy(const char *backend, const char *lines, const struct cana
         if (strncmp(lines, start, strlen(start)) != 0 && !strstr(lines, after))
             tci_buf_string(&text, base[i].line);
     }
-    for (const char *at = lines; *at; at++) {
-        const char *put = strncmp(at, "%s", 2) == 0   ? c->directory
-                          : strncmp(at, "%p", 2) == 0 ? c->program
-                                                      : NULL;
-        if (put)
-            tci_buf_string(&text, put);
-        else
-            tci_buf_char(&text, *at);
-        at += put != NULL;
-    }
+    put_lines(&text, lines, c, program);
     if (!strstr(lines, "filesystem"))
-        tci_buf_printf(&text, "filesystem = { readable = [\"%s\"] }\n", c->program);
+        tci_buf_printf(&text, "filesystem = { readable = [\"%s\"] }\n", program);
     tci_buf_printf(&text, "[tool.t]\ncommand = [\"%s\"]\n", c->program);
     if (!findings)
         tci_error_no_memory(reterr);
@@ -231,8 +125,9 @@ static int make_policy(const char *backend, const char *lines, const struct cana
     return r;
 }
 
-static int run_attempt(const char *backend, const struct attempt *a, const struct canaries *c,
-                       struct tc_result **ret, struct tc_error *reterr)
+static int run_attempt(const struct backend *backend, const struct attempt *a,
+                       const struct selftest_canaries *c, struct tc_result **ret,
+                       struct tc_error *reterr)
 {
     tc_cleanup(tci_policy_freep) struct tc_policy *policy = NULL;
     struct tc_engine *engine = NULL;
@@ -250,12 +145,13 @@ static int run_attempt(const char *backend, const struct attempt *a, const struc
 }
 
 static enum outcome judge(const struct attempt *a, const struct tc_result *r,
-                          const struct canaries *c, const char **why)
+                          const struct selftest_canaries *c, const char **why)
 {
     const char *seen;
+    bool held;
     if (a->expects == TC_VERDICT_OK)
         (void)usleep(600000); /* the time that what was left behind would need */
-    seen = check_canaries(c);
+    seen = selftest_seen(c);
     *why = seen;
     if (seen)
         return FAILED;
@@ -263,9 +159,10 @@ static enum outcome judge(const struct attempt *a, const struct tc_result *r,
     if (r->verdict == TC_VERDICT_ERROR)
         return REFUSED;
     /* The loader, for one, ends with a status of its own when it is refused. */
+    held = r->verdict == TC_VERDICT_FAILED && !r->stdout_length && r->exit_code != 126;
     if (a->expects == EXPECTS_HELD
-            ? r->verdict == TC_VERDICT_FAILED && !r->stdout_length && r->exit_code != 126
-            : (int)r->verdict == a->expects)
+            ? held
+            : (int)r->verdict == a->expects || (a->clause == TCI_CLAUSE_PIDS && held))
         return PASSED;
     if (*r->stdout_data)
         *why = r->stdout_data;
@@ -309,25 +206,30 @@ static void show(struct report *report, const char *backend, const struct attemp
 }
 
 /* One cage with nothing to attack: is the backend there at all? */
-static bool is_available(const char *backend, const struct canaries *c, struct report *report)
+static bool is_available(const struct backend *backend, const struct selftest_canaries *c,
+                         struct report *report)
 {
     const struct attempt hello = { .name = "inherit_descriptor", .policy = "" };
     struct tc_result *result = NULL;
     struct tc_error error = { 0 };
     bool works = run_attempt(backend, &hello, c, &result, &error) == 0 &&
                  result->verdict != TC_VERDICT_ERROR;
-    if (!works && !report->is_json)
+    if (!works && !report->is_json) {
+        const char *fix = result ? result->fix : error.remedy;
         tci_buf_printf(&report->out, "  not available: %s\n",
                        result ? result->reason : error.message);
+        if (fix[0])
+            tci_buf_printf(&report->out, "    fix: %s\n", fix);
+    }
     tc_result_free(result);
     return works;
 }
 
-static int test_backend(const char *backend, unsigned bit, const struct canaries *c,
+static int test_backend(const struct backend *backend, const struct selftest_canaries *c,
                         struct report *report, struct tc_error *reterr)
 {
     if (!report->is_json)
-        tci_buf_printf(&report->out, "%s\n", backend);
+        tci_buf_printf(&report->out, "%s\n", backend->name);
     if (!is_available(backend, c, report))
         return 0;
     report->counts.available++;
@@ -335,14 +237,14 @@ static int test_backend(const char *backend, unsigned bit, const struct canaries
         struct tc_result *result = NULL;
         const char *why = "";
         enum outcome outcome;
-        if (!(attempts[i].backends & bit))
+        if (!(attempts[i].backends & backend->bit))
             continue;
         if (isatty(STDERR_FILENO))
-            (void)fprintf(stderr, "\r%s: %-24s", backend, attempts[i].name);
+            (void)fprintf(stderr, "\r%s: %-24s", backend->name, attempts[i].name);
         if (run_attempt(backend, &attempts[i], c, &result, reterr) < 0 || !result)
             return -1;
         outcome = judge(&attempts[i], result, c, &why);
-        show(report, backend, &attempts[i], outcome, why);
+        show(report, backend->name, &attempts[i], outcome, why);
         tc_result_free(result);
     }
     if (isatty(STDERR_FILENO))
@@ -367,18 +269,32 @@ static void finish_report(struct report *report)
                    n->passed, n->failed, n->refused);
 }
 
+/* By its own name, or by the one that it shares with others ("oci"). */
+static bool is_named(const struct backend *backend, const char *name)
+{
+    return strcmp(backend->name, name) == 0 || strcmp(backend->kind, name) == 0;
+}
+
+static bool is_known(const char *name)
+{
+    for (size_t i = 0; i < tci_array_size(backends); i++)
+        if (is_named(&backends[i], name))
+            return true;
+    return false;
+}
+
 int cli_run_selftest(const struct cli_call *call)
 {
     struct report report = { .out = TCI_BUF_INIT(report_max),
                              .is_json = cli_given(call, CLI_JSON) };
-    struct canaries canaries = { .tcp = -1, .by_name = -1, .by_path = -1, .leaked = -1 };
+    struct selftest_canaries canaries = { .tcp = -1, .by_name = -1, .by_path = -1, .leaked = -1 };
     struct tc_error error = { 0 };
     int r, status;
-    if (call->argument && strcmp(call->argument, "process") != 0 &&
-        strcmp(call->argument, "jail") != 0)
-        return cli_usage("name process or jail", "there is no native backend \"%.40s\"",
-                         call->argument);
-    r = set_up(&canaries);
+    if (call->argument && !is_known(call->argument))
+        return cli_usage("name process, jail, oci, oci/crun, oci/runc, oci/podman, oci/docker or "
+                         "gvisor",
+                         "there is no backend \"%.40s\" to attack", call->argument);
+    r = selftest_set_up(&canaries);
     report.json = (struct tci_json){ .out = &report.out, .pretty = true };
     if (r < 0)
         tci_error_errno(&error, errno, "setting up the canaries");
@@ -387,9 +303,9 @@ int cli_run_selftest(const struct cli_call *call)
         tci_json_array_begin(&report.json, "attempts");
     }
     for (size_t i = 0; r == 0 && i < tci_array_size(backends); i++)
-        if (!call->argument || strcmp(call->argument, backends[i].name) == 0)
-            r = test_backend(backends[i].name, backends[i].bit, &canaries, &report, &error);
-    tear_down(&canaries);
+        if (!call->argument || is_named(&backends[i], call->argument))
+            r = test_backend(&backends[i], &canaries, &report, &error);
+    selftest_tear_down(&canaries);
     if (r < 0) {
         tci_buf_free(&report.out);
         return cli_fail(&error);

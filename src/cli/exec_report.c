@@ -73,10 +73,13 @@ static void print_missing_clauses(const struct tci_host_report *report, const ch
 }
 
 /* What exactly the host lacks for this tool, found out by trying. It takes a moment, and forks. */
-static void print_missing(const char *backend, const struct tci_tool *tool)
+static void print_missing(const struct tci_tool *tool)
 {
     static struct tci_host_report report; /* large */
     struct tci_missing missing = { 0 };
+    const char *backend = cli_ready_name(&tool->settings, NULL);
+    if (!backend)
+        return; /* nobody makes such containers here: the result has said so */
     tci_host_report_init(&report);
     tci_backend_probe(backend, &report);
     if (tci_backend_ready(&report, backend, &missing))
@@ -100,5 +103,5 @@ void exec_report(const struct tc_result *result, bool all_denials, const struct 
     if (all_denials)
         print_denials(result);
     if (lacking)
-        print_missing(result->backend, lacking);
+        print_missing(lacking);
 }

@@ -1,10 +1,26 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Owns: what the two sides of `toolcage selftest` share: the one that watches from outside
- * (cmd_selftest.c), and the attempts, which run inside a cage (selftest_*.c). */
+ * (cmd_selftest.c, selftest_canaries.c), and the attempts, which run inside a cage (selftest_*.c). */
 #ifndef TCI_CLI_SELFTEST_H
 #define TCI_CLI_SELFTEST_H
 
 #include <stdbool.h>
+#include "base/path.h"
+
+/* Everything that an attempt could reach if the cage did not hold. */
+enum { SELFTEST_PATH_MAX = TCI_PATH_MAX + 64 };
+struct selftest_canaries {
+    char directory[64];              /* open/file, open/hidden, open/socket, work/, secret; root/ */
+    char program[SELFTEST_PATH_MAX]; /* this one */
+    char abstract[32], port[8], pid[16];
+    int tcp, by_name, by_path, leaked; /* sockets, and a descriptor without O_CLOEXEC */
+};
+
+/* selftest_canaries.c: 0, or -1 with errno; torn down in both cases. */
+int selftest_set_up(struct selftest_canaries *canaries);
+void selftest_tear_down(struct selftest_canaries *canaries);
+/* Did anybody come in? What the canaries saw, or NULL. */
+const char *selftest_seen(const struct selftest_canaries *canaries);
 
 /* What an attempt is told about the canaries outside. */
 struct selftest_target {

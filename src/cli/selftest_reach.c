@@ -77,16 +77,9 @@ bool selftest_write_read_only(const struct selftest_target *t)
     return false;
 }
 
-bool selftest_write_system(const struct selftest_target *t)
+static bool create_one(const char *const places[], size_t count)
 {
-    static const char *const places[] = { "/usr/selftest",
-                                          "/etc/selftest",
-                                          "/selftest",
-                                          "/dev/selftest",
-                                          "/proc/sys/kernel/core_pattern",
-                                          "/proc/sysrq-trigger" };
-    (void)t;
-    for (size_t i = 0; i < sizeof places / sizeof places[0]; i++) {
+    for (size_t i = 0; i < count; i++) {
         int fd = open(places[i], O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
         if (fd >= 0) {
             (void)printf("opened %s for writing\n", places[i]);
@@ -96,6 +89,21 @@ bool selftest_write_system(const struct selftest_target *t)
         }
     }
     return false;
+}
+
+bool selftest_write_system(const struct selftest_target *t)
+{
+    static const char *const places[] = { "/usr/selftest", "/etc/selftest", "/selftest",
+                                          "/proc/sys/kernel/core_pattern", "/proc/sysrq-trigger" };
+    (void)t;
+    return create_one(places, sizeof places / sizeof places[0]);
+}
+
+bool selftest_write_devices(const struct selftest_target *t)
+{
+    static const char *const places[] = { "/dev/selftest" };
+    (void)t;
+    return create_one(places, 1);
 }
 
 bool selftest_make_device(const struct selftest_target *t)

@@ -10,6 +10,7 @@
 #include <errno.h>
 #include <jansson.h>
 #include <limits.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <sys/eventfd.h>
 #include "base/clock.h"
@@ -82,6 +83,9 @@ static int finish(struct tc_call *call, const struct tc_outcome *outcome,
     int r;
     if (!call->cause)
         call->cause = cause; /* there is nobody left to end; files may still be in the cage */
+    /* An engine may have named its container only after the start. */
+    (void)snprintf(call->result->public.sandbox_id, sizeof call->result->public.sandbox_id, "%s",
+                   backend_of(call)->sandbox_id(call->run));
     r = tci_call_verdict(call, outcome, broken, reterr);
     if (r == 0)
         r = add_denials(call, reterr);

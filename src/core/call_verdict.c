@@ -148,6 +148,17 @@ static int deny_program(struct tc_call *call, const char *quoted, struct tc_erro
     return 0;
 }
 
+static const char *fix_for_missing(const struct tci_settings *s)
+{
+    if (s->backend == TCI_BACKEND_OCI || s->backend == TCI_BACKEND_GVISOR)
+        return "name a program that is in the image, use an image that has it, or grant the "
+               "directory that it is in with \"filesystem\"";
+    return s->system ? "name a program that is in the host's /usr or /bin, or grant the directory "
+                       "that it is in with \"filesystem\""
+                     : "grant the directory that it is in with \"filesystem\", or set system = "
+                       "true for the host's programs";
+}
+
 static int not_started(struct tc_call *call, int problem, struct tc_error *reterr)
 {
     const struct tci_settings *s = &call->plan->narrowed.settings;
@@ -158,13 +169,9 @@ static int not_started(struct tc_call *call, int problem, struct tc_error *reter
     if ((problem == EACCES || problem == EPERM) && !s->commands.any && !is_listed(s, call->program))
         return deny_program(call, quoted, reterr);
     if (problem == ENOENT)
-        tci_result_verdict(
-            call->result, TC_VERDICT_FAILED,
-            s->system ? "name a program that is in the host's /usr or /bin, or grant "
-                        "the directory that it is in with \"filesystem\""
-                      : "grant the directory that it is in with \"filesystem\", or "
-                        "set system = true for the host's programs",
-            "there is no program %s in the cage, or not what it needs to start", quoted);
+        tci_result_verdict(call->result, TC_VERDICT_FAILED, fix_for_missing(s),
+                           "there is no program %s in the cage, or not what it needs to start",
+                           quoted);
     else
         tci_result_verdict(
             call->result, TC_VERDICT_FAILED,
@@ -191,6 +198,14 @@ static void ended(struct tci_result *result, const struct tc_outcome *outcome)
         tci_result_verdict(result, TC_VERDICT_OK, NULL, "%s", "");
 }
 
+/* A container that was never there: whoever waited for it in vain is told what it was that did not come,
+ * and not that the command took too long. A caller who gave up knows. */
+static bool was_never_there(const struct tc_call *call, const struct tc_outcome *outcome)
+{
+    return outcome->end == TCI_END_BROKEN && outcome->never_started &&
+           call->cause == TCI_CAUSE_TIMEOUT;
+}
+
 int tci_call_verdict(struct tc_call *call, const struct tc_outcome *outcome,
                      const struct tc_error *broken, struct tc_error *reterr)
 {
@@ -198,7 +213,7 @@ int tci_call_verdict(struct tc_call *call, const struct tc_outcome *outcome,
     if (outcome->end == TCI_END_EXITED)
     public->exit_code = outcome->status;
     else if (outcome->end == TCI_END_SIGNALED) public->signal = outcome->status;
-    if (own_verdict(call) || kernel_verdict(call, outcome))
+    if (!was_never_there(call, outcome) && (own_verdict(call) || kernel_verdict(call, outcome)))
         return 0;
     switch (outcome->end) {
     case TCI_END_NOT_STARTED:

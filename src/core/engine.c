@@ -70,6 +70,7 @@ static int compile(struct tc_engine *engine, struct tci_plan_entry *entry, struc
         .settings = &entry->narrowed.settings,
         .clauses = tci_tool_clauses(&entry->narrowed),
         .policy = engine->policy,
+        .warm = engine->flags & TC_ENGINE_WARM ? entry->narrowed.settings.warm : 0,
     };
     tci_engine_brings(engine, entry->tool, &entry->spec);
     entry->backend = engine->find_backend(entry->narrowed.settings.backend);

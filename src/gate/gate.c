@@ -187,6 +187,14 @@ int tci_gate_new(const struct tci_gate_options *options, struct tci_gate **ret, 
     return 0;
 }
 
+void tci_gate_begin(struct tci_gate *gate,
+                    void (*on_event)(void *data, const struct tci_gate_record *record), void *data)
+{
+    gate->options.on_event = on_event;
+    gate->options.data = data;
+    gate->started = tci_clock_us();
+}
+
 int tci_gate_fd(const struct tci_gate *gate)
 {
     return tci_loop_fd(gate->loop);

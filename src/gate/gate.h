@@ -24,6 +24,9 @@ struct tci_gate_options {
 /* *ret_inside: the end of the socket pair for whoever furnishes the namespace; the caller's. */
 int tci_gate_new(const struct tci_gate_options *options, struct tci_gate **ret, int *ret_inside,
                  struct tc_error *reterr);
+/* A gate that was made in advance gets its call: who hears of its records, which count from now on. */
+void tci_gate_begin(struct tci_gate *gate,
+                    void (*on_event)(void *data, const struct tci_gate_record *record), void *data);
 /* Readable when tci_gate_step() has something to do. */
 int tci_gate_fd(const struct tci_gate *gate);
 /* Never blocks. */

@@ -99,8 +99,48 @@ static void text_agents(const struct tc_policy *policy, const struct tci_tool *t
     tci_buf_string(out, tool->granted ? "\n" : "no agent\n");
 }
 
+/* False: the tool runs in no container, or nobody looks at the host. */
+static bool find_maker(const struct tci_tool *tool, tci_explain_host *host,
+                       struct tci_explain_maker *ret)
+{
+    const enum tci_backend_kind backend = tool->settings.backend;
+    memset(ret, 0, sizeof *ret);
+    if (!host || (backend != TCI_BACKEND_OCI && backend != TCI_BACKEND_GVISOR))
+        return false;
+    host(&tool->settings, ret);
+    return true;
+}
+
+static void text_maker(const struct tci_tool *tool, tci_explain_host *host, struct tci_buf *out)
+{
+    struct tci_explain_maker maker;
+    if (!find_maker(tool, host, &maker))
+        return;
+    tci_buf_string(out, "  made here by:        ");
+    if (maker.problem[0]) {
+        tci_buf_string(out, "nobody: ");
+        write_line(maker.problem, out);
+        tci_buf_string(out, "\n                       fix: ");
+        write_line(maker.remedy, out);
+        tci_buf_char(out, '\n');
+        return;
+    }
+    if (strcmp(maker.engine, "none") != 0)
+        tci_buf_printf(out, "%s, runtime %s", maker.engine, maker.runtime);
+    else
+        tci_buf_printf(out, "%s, no engine", maker.runtime);
+    if (maker.version[0])
+        tci_buf_printf(out, ", %s", maker.version);
+    if (maker.platform[0])
+        tci_buf_printf(out, ", platform %s", maker.platform);
+    tci_buf_printf(out, " (%s)\n", maker.why);
+    tci_buf_string(out, "  root directory:      ");
+    write_line(maker.root[0] ? maker.root : tool->settings.image, out);
+    tci_buf_string(out, maker.root[0] ? "\n" : ", an image of the engine\n");
+}
+
 static void text_tool(const struct tc_policy *policy, const struct tci_tool *tool,
-                      struct tci_buf *out)
+                      tci_explain_host *host, struct tci_buf *out)
 {
     tci_buf_printf(out, "%s  (", tool->name);
     write_line(tci_policy_file(policy, tool->pos), out);
@@ -109,20 +149,21 @@ static void text_tool(const struct tc_policy *policy, const struct tci_tool *too
         if (is_shown(tool, (enum tci_key)key))
             text_row(policy, tool, (enum tci_key)key, out);
     text_clauses(tool, out);
+    text_maker(tool, host, out);
     text_agents(policy, tool, out);
 }
 
 void tci_explain_text(const struct tc_policy *policy, const struct tci_tool *tool,
-                      struct tci_buf *out)
+                      tci_explain_host *host, struct tci_buf *out)
 {
     if (tool) {
-        text_tool(policy, tool, out);
+        text_tool(policy, tool, host, out);
         return;
     }
     for (size_t i = 0; i < policy->tool_count; i++) {
         if (i)
             tci_buf_char(out, '\n');
-        text_tool(policy, &policy->tools[i], out);
+        text_tool(policy, &policy->tools[i], host, out);
     }
 }
 
@@ -156,8 +197,33 @@ static void json_agents(struct tci_json *json, const struct tci_tool *tool)
     tci_json_array_end(json);
 }
 
+static void json_maker(struct tci_json *json, const struct tci_tool *tool, tci_explain_host *host)
+{
+    struct tci_explain_maker maker;
+    if (!find_maker(tool, host, &maker))
+        return;
+    tci_json_object_begin(json, "made_by");
+    if (maker.problem[0]) {
+        tci_json_string(json, "problem", maker.problem);
+        tci_json_string(json, "remedy", maker.remedy);
+    } else {
+        tci_json_string(json, "engine", maker.engine);
+        tci_json_string(json, "runtime", maker.runtime);
+        tci_json_string(json, "why", maker.why);
+        if (maker.version[0])
+            tci_json_string(json, "version", maker.version);
+        if (maker.platform[0])
+            tci_json_string(json, "platform", maker.platform);
+        if (maker.root[0])
+            tci_json_string(json, "root", maker.root);
+        else if (tool->settings.image)
+            tci_json_string(json, "image", tool->settings.image);
+    }
+    tci_json_object_end(json);
+}
+
 static void json_tool(struct tci_json *json, const struct tc_policy *policy,
-                      const struct tci_tool *tool)
+                      const struct tci_tool *tool, tci_explain_host *host)
 {
     tci_clauses asked = tci_tool_clauses(tool);
     tci_json_object_begin(json, NULL);
@@ -175,12 +241,13 @@ static void json_tool(struct tci_json *json, const struct tc_policy *policy,
         if (asked & tci_clause_bit(c))
             tci_json_string(json, NULL, tci_clause_name((enum tci_clause)c));
     tci_json_array_end(json);
+    json_maker(json, tool, host);
     json_agents(json, tool);
     tci_json_object_end(json);
 }
 
 void tci_explain_json(const struct tc_policy *policy, const struct tci_tool *tool,
-                      struct tci_buf *out)
+                      tci_explain_host *host, struct tci_buf *out)
 {
     struct tci_json json = { .out = out, .pretty = true };
     tci_json_object_begin(&json, NULL);
@@ -188,7 +255,7 @@ void tci_explain_json(const struct tc_policy *policy, const struct tci_tool *too
     tci_json_array_begin(&json, "tools");
     for (size_t i = 0; i < policy->tool_count; i++)
         if (!tool || tool == &policy->tools[i])
-            json_tool(&json, policy, &policy->tools[i]);
+            json_tool(&json, policy, &policy->tools[i], host);
     tci_json_array_end(&json);
     tci_json_object_end(&json);
     tci_buf_char(out, '\n');

@@ -353,6 +353,11 @@ static bool is_root_user(const char *user)
     return digits == length && (number == 0 || number > UINT32_MAX - 1);
 }
 
+static bool is_container(enum tci_backend_kind backend)
+{
+    return backend == TCI_BACKEND_OCI || backend == TCI_BACKEND_GVISOR;
+}
+
 static void lint_container(struct tci_lint *lint)
 {
     const struct tci_container *c = &lint->tool->settings.container;
@@ -380,13 +385,55 @@ static void lint_container(struct tci_lint *lint)
                          table[i].message);
 }
 
+/* What no host can do, whatever is installed there: refused when the tool is called. True: reported. */
+static bool lint_conflict(struct tci_lint *lint)
+{
+    const struct tci_settings *s = &lint->tool->settings;
+    const struct tci_container *c = &s->container;
+    const bool gvisor = s->backend == TCI_BACKEND_GVISOR;
+    const bool runsc = c->runtime ? strcmp(c->runtime, "runsc") == 0 : gvisor;
+    const bool engine = c->engine && strcmp(c->engine, "none") != 0;
+    const bool other_calls = s->syscalls.profile != TCI_SYSCALLS_DEFAULT ||
+                             s->syscalls.allow.count || s->syscalls.deny.count;
+    const struct {
+        bool conflict;
+        enum tci_key key;
+        const char *message, *remedy;
+    } table[] = {
+        { gvisor && !runsc, TCI_KEY_CONTAINER,
+          "backend \"gvisor\" runs no other runtime than runsc",
+          "remove container.runtime, or use backend = \"oci\"" },
+        { engine && runsc, TCI_KEY_CONTAINER, "toolcage runs runsc itself, not through an engine",
+          "remove container.engine, or set it to \"none\"" },
+        { engine && s->rootfs, TCI_KEY_ROOTFS, "an engine runs images, not a directory",
+          "set container.engine to \"none\", or name an image instead of rootfs" },
+        { !c->no_new_privileges && other_calls, TCI_KEY_SYSCALLS,
+          "the kernel takes a filter for system calls only from who gives up new privileges",
+          "remove no_new_privileges = false, or use syscalls = \"default\"" },
+        { s->system, TCI_KEY_SYSTEM, "a container has the system of its image, not the host's",
+          "remove system = true, or grant /usr in filesystem.readable" },
+    };
+    if (!is_container(s->backend))
+        return false;
+    for (size_t i = 0; i < tci_array_size(table); i++) {
+        if (!table[i].conflict)
+            continue;
+        struct tci_pos pos = lint->tool->source[table[i].key] == TCI_FROM_BUILTIN
+                                 ? lint->tool->pos
+                                 : s->pos[table[i].key];
+        tci_lint_add(lint, TCI_FINDING_CONTAINER_CONFLICT, pos, table[i].remedy, "%s",
+                     table[i].message);
+        return true;
+    }
+    return false;
+}
+
 /* ---- the whole ----------------------------------------------------------------------------- */
 
 /* Was the inherited value looked at? Not if the tool's backend has no use for it. */
 static bool was_seen(const struct tci_tool *tool, enum tci_key key)
 {
-    enum tci_backend_kind backend = tool->settings.backend;
-    return key != TCI_KEY_CONTAINER || backend == TCI_BACKEND_OCI || backend == TCI_BACKEND_GVISOR;
+    return key != TCI_KEY_CONTAINER || is_container(tool->settings.backend);
 }
 
 static void lint_tool(struct tci_lint *lint)
@@ -401,7 +448,9 @@ static void lint_tool(struct tci_lint *lint)
     lint_environment(lint);
     lint_syscalls(lint);
     lint_container(lint);
-    tci_lint_clauses(lint);
+    /* A tool that no host can run needs none to be looked at. */
+    if (!lint_conflict(lint))
+        tci_lint_clauses(lint);
     for (int key = 0; key < TCI_KEY_COUNT; key++)
         if (lint->tool->source[key] == TCI_FROM_DEFAULTS && was_seen(lint->tool, (enum tci_key)key))
             lint->seen_in_defaults |= tci_key_bit(key);

@@ -11,30 +11,18 @@
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
+#include "backend/etc_files.h"
 #include "base/fd.h"
 #include "base/path.h"
-#include "gate/inside.h"
 #include "policy/cage_paths.h"
 
-enum { copy_max = 4096, contents_max = 65536 };
+enum { copy_max = 4096 };
 
 static int place_text(struct tci_mount_build *b, enum tci_init_mount_kind kind, const char *cage,
                       const char *text)
 {
     return tci_place_bytes(b, kind, cage, text, strlen(text));
 }
-
-static const struct {
-    const char *path, *text, *with_gate;
-} generated[] = {
-    { "/etc/passwd",
-      "cage:x:1000:1000:cage:/tmp:/bin/sh\n"
-      "nobody:x:65534:65534:nobody:/nonexistent:/usr/sbin/nologin\n",
-      NULL },
-    { "/etc/group", "cage:x:1000:\nnogroup:x:65534:\n", NULL },
-    { "/etc/hosts", "127.0.0.1 localhost cage\n::1 localhost cage\n", NULL },
-    { "/etc/resolv.conf", "", "nameserver " TCI_GATE_RESOLVER "\n" },
-};
 
 static const struct {
     const char *path, *text;
@@ -90,19 +78,25 @@ static int place_system(struct tci_mount_build *b, const char *path)
     return text ? place_text(b, TCI_MOUNT_LINK, path, text) : tci_error_no_memory(b->reterr);
 }
 
-/* Who has the host's network finds its names as the host does. Often a link to where the cage has
- * nothing: what it says is copied. */
-static int place_contents(struct tci_mount_build *b, const char *path)
+/* One of the files that are ours to write. 1: it is, and is placed; 0: it is none of them. */
+static int place_generated(struct tci_mount_build *b, const char *path)
 {
-    char *text = tci_arena_alloc(b->plan->arena, contents_max + 1);
-    tc_cleanup(tci_closep) int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-    ssize_t n;
-    if (!text)
-        return tci_error_no_memory(b->reterr);
-    n = fd < 0 ? 0 : tci_read_some(fd, text, contents_max);
-    if (n < 0)
-        return tci_error_errno(b->reterr, errno, "reading %s", path);
-    return tci_place_bytes(b, TCI_MOUNT_FILE, path, text, (size_t)n);
+    const struct tci_etc_cage cage = {
+        .uid = TCI_INIT_ID,
+        .gid = TCI_INIT_ID,
+        .has_gate = b->plan->has_gate,
+        .host_network = b->plan->spec.settings->network.mode == TCI_NETWORK_HOST,
+    };
+    struct tci_etc_file file;
+    unsigned i = 0;
+    while (i < TCI_ETC_FILES && strcmp(path, tci_etc_path(i)) != 0)
+        i++;
+    if (i == TCI_ETC_FILES)
+        return 0;
+    if (tci_etc_file(b->plan->arena, &cage, i, &file, b->reterr) < 0 ||
+        tci_place_bytes(b, TCI_MOUNT_FILE, path, file.bytes, file.length) < 0)
+        return -1;
+    return 1;
 }
 
 int tci_place_own(struct tci_mount_build *b, const struct tci_cage_path *own)
@@ -133,14 +127,11 @@ int tci_place_own(struct tci_mount_build *b, const struct tci_cage_path *own)
     for (size_t i = 0; i < tci_array_size(links); i++)
         if (strcmp(own->path, links[i].path) == 0)
             return ours ? place_text(b, TCI_MOUNT_LINK, own->path, links[i].text) : 0;
-    if (ours && s->network.mode == TCI_NETWORK_HOST &&
-        (strcmp(own->path, "/etc/resolv.conf") == 0 || strcmp(own->path, "/etc/hosts") == 0))
-        return place_contents(b, own->path);
-    for (size_t i = 0; i < tci_array_size(generated); i++)
-        if (strcmp(own->path, generated[i].path) == 0 && ours)
-            return place_text(b, TCI_MOUNT_FILE, own->path,
-                              b->plan->has_gate && generated[i].with_gate ? generated[i].with_gate
-                                                                          : generated[i].text);
+    if (ours) {
+        int placed = place_generated(b, own->path);
+        if (placed)
+            return placed < 0 ? -1 : 0;
+    }
     if (strncmp(own->path, "/dev/", 5) == 0)
         return tci_place_bind(b, own->path, own->path, true, MOUNT_ATTR_NOSUID | MOUNT_ATTR_NOEXEC);
     return place_system(b, own->path);

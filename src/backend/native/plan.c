@@ -38,13 +38,6 @@ static void answer(struct tci_host_report *report, enum tci_feature id, bool has
     (void)snprintf(f->remedy, sizeof f->remedy, "%s", has ? "" : remedy);
 }
 
-/* Since the release that has this call, RLIMIT_NPROC counts per user namespace. Where a filter hides
- * the call we do not know, and that counts as no. */
-static bool has_process_limit(void)
-{
-    return syscall(SYS_quotactl_fd, -1, 0, 0, NULL) < 0 && errno != ENOSYS && errno != EPERM;
-}
-
 static void look_at_host(const struct tc_plan *plan, struct tci_host_report *report)
 {
     static const enum tci_feature built[] = {
@@ -71,8 +64,8 @@ static void look_at_host(const struct tc_plan *plan, struct tci_host_report *rep
            "use a kernel with CONFIG_SECURITY_LANDLOCK, and \"landlock\" in its lsm= list");
     answer(report, TCI_FEATURE_LANDLOCK_TRUNCATE, plan->landlock_abi >= 3, "no Landlock 3",
            "use Linux 6.2 or newer");
-    answer(report, TCI_FEATURE_USERNS_PROCESS_LIMIT, has_process_limit(), "not per user namespace",
-           "use Linux 5.14 or newer, or give toolcage a control group");
+    answer(report, TCI_FEATURE_USERNS_PROCESS_LIMIT, tci_host_has_process_limit(),
+           "not per user namespace", "use Linux 5.14 or newer, or give toolcage a control group");
     for (size_t i = 0; i < tci_array_size(groups); i++)
         answer(report, groups[i].feature, has & groups[i].bit, "no control group is writable here",
                "\"toolcage doctor\" says how to get one");
@@ -137,19 +130,6 @@ static int check_brought(const struct tc_plan *plan, struct tc_error *reterr)
 }
 
 /* ---- compiling --------------------------------------------------------------------------------- */
-
-/* Root of the host, and not of a user namespace in which somebody else is the real one. */
-static bool is_host_root(void)
-{
-    char map[64] = "";
-    tc_cleanup(tci_closep) int fd = -1;
-    if (geteuid() != 0)
-        return false;
-    fd = open("/proc/self/uid_map", O_RDONLY | O_CLOEXEC);
-    if (fd < 0 || read(fd, map, sizeof map - 1) <= 0)
-        return true; /* not known: then the careful way */
-    return strstr(map, "4294967295") != NULL;
-}
 
 static unsigned filter_flags(const struct tc_plan *plan)
 {
@@ -263,7 +243,7 @@ int tci_native_plan(const struct tc_backend *backend, const struct tc_spec *spec
     plan->backend = backend;
     plan->spec = *spec;
     plan->is_jail = backend->kind == TCI_BACKEND_JAIL;
-    plan->is_root = is_host_root();
+    plan->is_root = tci_host_is_root();
     (void)pthread_mutex_init(&plan->lock, NULL);
     plan->init_fd = plan->config_fd = plan->idmap.fd = plan->idmap.child = -1;
     plan->ruleset_fd = -1;
