@@ -29,6 +29,7 @@ def pytest_configure(config):
     take_signals()
     config.addinivalue_line("markers", "tree: about the source tree, the same for every build")
     config.addinivalue_line("markers", "reading: starts no cage and measures nothing: runs beside the others")
+    config.addinivalue_line("markers", "container: runs containers of every engine that is here (container_lab.py)")
     config.addinivalue_line("markers", "native: runs cages; also run in the VM (make check-vm)")
 
 
@@ -89,6 +90,15 @@ def clean_env():
     """The environment without what changes how programs print."""
     changing = ("NO_COLOR", "CLICOLOR", "CLICOLOR_FORCE", "FORCE_COLOR")
     return {key: value for key, value in os.environ.items() if key not in changing} | {"LC_ALL": "C.UTF-8"}
+
+
+@pytest.fixture(scope="session")
+def lab(build_dir):  # pylint: disable=unused-argument
+    """Container engines of the tests' own (container_lab.py): each is started when a test asks for it."""
+    from container_lab import Lab  # pylint: disable=import-outside-toplevel
+    made = Lab()
+    yield made
+    made.close()
 
 
 @pytest.fixture(scope="session")

@@ -93,21 +93,27 @@ def test_pytest_that_ran_nothing_failed(results, tmp_path, text):
     assert results.read_pytest(report, 5).failed
 
 
-def run_stage(repo, script, seconds):
-    """One stage of scripts/ci, in a process of its own: it adopts and kills what is left."""
+def with_ci(repo, code):
+    """Runs code that uses scripts/ci, in a process of its own: it adopts and kills what is left."""
     code = f"""
-import importlib.machinery, importlib.util, sys
+import importlib.machinery, importlib.util, pathlib, signal, sys
 sys.path.insert(0, "scripts")
 loader = importlib.machinery.SourceFileLoader("ci", "scripts/ci")
 ci = importlib.util.module_from_spec(importlib.util.spec_from_loader("ci", loader))
 loader.exec_module(ci)
 ci.adopt_orphans()
-print(ci.run_command(ci.Stage("s", ["bash", "-c", {script!r}], {seconds}), None, {seconds}), ci.children())
+{code}
 """
     done = subprocess.run([sys.executable, "-B", "-c", code], cwd=repo, capture_output=True, text=True, timeout=60,
                           check=False)
     assert done.returncode == 0, done.stderr
     return done.stdout.splitlines()[-1]
+
+
+def run_stage(repo, script, seconds):
+    """One stage by itself: its problem, and what is left."""
+    return with_ci(repo, f"""
+print(ci.run_command(ci.Stage("s", ["bash", "-c", {script!r}], {seconds}), None, {seconds}), ci.children())""")
 
 
 def test_stage_that_ends_well_has_no_problem(repo):
@@ -124,3 +130,41 @@ def test_stage_that_hangs_is_ended(repo):
 
 def test_process_left_behind_is_named_and_killed(repo):
     assert run_stage(repo, "setsid sleep 1000 & true", 10) == "left processes behind: sleep []"
+
+
+def run_row(repo, folder, **scripts):
+    """Stages beside each other: (name, passed, problems) of each, and what is left."""
+    stages = ", ".join(f'ci.Stage({name!r}, ["bash", "-c", {script!r}], 20)' for name, script in scripts.items())
+    return with_ci(repo, f"""
+ci.LOGS = pathlib.Path({str(folder)!r})
+row = list(ci.run_row(({stages},), 20))
+print([(stage.name, results.passed, [why for _, why in results.failed]) for stage, results, _ in row], ci.children())""")
+
+
+def test_stages_beside_each_other_answer_for_themselves(repo, tmp_path):
+    """Each has its own log and result, and what one leaves behind is not the other's fault."""
+    said = run_row(repo, tmp_path, good="sleep 0.5; echo fine", bad="echo wrong; exit 3", untidy="setsid sleep 1000 & true")
+    assert said == str([("good", 1, []), ("bad", 0, ["ended with status 3"]),
+                        ("untidy", 0, ["left processes behind: sleep"])]) + " []"
+    assert (tmp_path / "good.log").read_text() == "fine\n" and (tmp_path / "bad.log").read_text() == "wrong\n"
+
+
+def test_stages_beside_each_other_overlap(repo, tmp_path):
+    """Each waits for the other one: one after the other they would never end well."""
+    wait = "touch {0}/{1}; for i in $(seq 100); do [ -e {0}/{2} ] && exit 0; sleep 0.1; done; exit 1"
+    said = run_row(repo, tmp_path, a=wait.format(tmp_path, "a", "b"), b=wait.format(tmp_path, "b", "a"))
+    assert said == "[('a', 1, []), ('b', 1, [])] []"
+
+
+def test_stage_whose_watcher_dies_has_failed(repo, tmp_path):
+    said = run_row(repo, tmp_path, a="kill -9 $PPID; sleep 1", b="true")
+    assert said.startswith("[('a', 0, ['the process that watches it ended with status -9']), ('b', 1, [])]")
+
+
+def test_every_stage_of_the_table_is_there_once(repo):
+    assert with_ci(repo, """
+stages = [stage for row in ci.STAGES for stage in row]
+assert len({ci.log_of(stage) for stage in stages}) == len(stages) == 7
+assert len({stage.results for stage in stages if stage.results}) == 5
+assert {"process", "jail", "oci/crun", "oci/runc", "oci/podman", "oci/docker", "gvisor"} == set(ci.MUST_WORK.split(","))
+print("good")""") == "good"

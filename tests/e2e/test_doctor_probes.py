@@ -4,6 +4,7 @@ root, as an ordinary user and where things are hidden from them, and leave nothi
 
 import ctypes
 import os
+import re
 import platform
 import shutil
 import signal
@@ -20,7 +21,7 @@ import pytest
 BUILD = Path(os.environ.get("TOOLCAGE_BUILD", Path(__file__).resolve().parents[2] / "build"))
 PROBE = (BUILD / "tests" / "unit" / "host_probe").resolve()
 NOBODY = ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups"]
-BACKENDS = ["process", "jail", "oci", "gvisor", "wasm", "microvm"]
+BACKENDS = ["process", "jail", "oci/crun", "oci/runc", "oci/podman", "oci/docker", "gvisor", "wasm", "microvm"]
 TIME_LIMIT = 3.0  # seconds, for a whole report
 
 # The sanitizers' own runtime needs /proc, threads and terabytes of address space.
@@ -164,7 +165,8 @@ def test_two_reports_are_equal():
 @pytest.mark.parametrize("backend", BACKENDS)
 def test_for_one_backend_only_its_features_are_asked(tmp_path, backend):
     """Linting a policy for the jail must not start whatever is called podman in PATH."""
-    needs = {"oci": {"podman", "crun", "runc"}, "gvisor": {"runsc"}, "microvm": {"qemu", "firecracker"}}
+    needs = {"oci/podman": {"podman"}, "oci/crun": {"crun"}, "oci/runc": {"runc"}, "gvisor": {"runsc"},
+             "microvm": {"qemu", "firecracker"}}
     for name in ["qemu-system-x86_64", "qemu-system-aarch64", *PROGRAMS]:
         program(tmp_path, name, "echo version 1\n")
     report = run("--for", backend, env=with_path(tmp_path))
@@ -348,6 +350,12 @@ def program(directory, name, script):
     return path
 
 
+def is_found_elsewhere(name):
+    """Container runtimes are looked for beside PATH, too."""
+    return name in ("podman", "crun", "runc", "runsc") and any(
+        os.access(f"{directory}/{name}", os.X_OK) for directory in ("/usr/sbin", "/usr/local/sbin", "/usr/local/bin"))
+
+
 def with_path(*entries, **more):
     return {"PATH": ":".join(map(str, entries)), **more}
 
@@ -356,9 +364,33 @@ def with_path(*entries, **more):
 def test_empty_path_finds_no_program(env):
     report = run(*PROGRAMS, env=env)
     for name in PROGRAMS:
+        if is_found_elsewhere(name):
+            continue
         report.expect_no(name, "not in PATH" if report.features[name][1] else "")
-    remedy = report.features["crun"][2]
-    assert "apt install crun" in remedy or "PATH=$PATH:" in remedy
+        if name == "crun":
+            assert re.search(r"apt install crun|PATH=\$PATH:", report.features[name][2])
+
+
+@as_root
+def test_runtime_beside_the_path_is_found_as_the_backend_finds_it():
+    script = "mkdir -p /usr/local/sbin && mount -t tmpfs x /usr/local/sbin && " \
+             "printf '#!/bin/sh\\necho runc version 7.8.9\\n' > /usr/local/sbin/crun && " \
+             "chmod 755 /usr/local/sbin/crun; export PATH=/nonexistent"
+    report = run("crun", prefix=in_private_mounts(script))
+    assert report.state("crun") == "yes" and "7.8.9 (/usr/local/sbin/crun)" in report.features["crun"][1]
+
+
+@pytest.mark.parametrize("said,state,word", [
+    ("runsc version release-20240729.0", "yes", "20240729"),
+    ("runsc version 0.0~20221219.0", "yes", "20221219"),
+    ("runsc version release-20211026.0", "no", "older than 20221219"),
+    ("runsc version VERSION_MISSING", "unknown", "no release"),
+])
+def test_runsc_must_be_a_release_that_is_new_enough(tmp_path, said, state, word):
+    program(tmp_path, "runsc", f"echo '{said}'\n")
+    report = run("runsc", env=with_path(tmp_path))
+    assert report.state("runsc") == state and word in report.features["runsc"][1]
+    assert bool(report.features["runsc"][2]) == (state != "yes")
 
 
 def test_remedies_name_no_address():
@@ -592,8 +624,8 @@ def test_docker_daemon_that_answers(tmp_path):
     report, daemon = ask_daemon(tmp_path, {"/_ping": PING, "/info": INFO})
     assert report.state("docker_daemon") == "yes" and "1.41" in report.features["docker_daemon"][1]
     assert report.state("docker_limits") == "yes"
-    assert report.backends["oci"][0]
-    assert report.clauses["oci", "memory"][0] == "yes"
+    assert report.backends["oci/docker"][0]
+    assert report.clauses["oci/docker", "memory"][0] == "yes"
     assert daemon.asked == ["/_ping", "/info"]
 
 

@@ -281,9 +281,9 @@ def test_program_that_is_not_listed_is_denied(run, policy):
 
 
 def test_backend_that_is_not_built_in_is_refused(run, policy):
-    done = run("-p", policy('[defaults]\nbackend = "oci"\n'), "--", "true")
+    done = run("-p", policy('[defaults]\nbackend = "microvm"\n'), "--", "true")
     assert done.returncode == 125
-    assert 'toolcage: error: this version has no backend "oci"' in done.stderr
+    assert 'toolcage: error: this version has no backend "microvm"' in done.stderr
 
 
 # ---- results -------------------------------------------------------------------------------------

@@ -78,7 +78,7 @@ def test_relative_prefix_is_refused(repo, env):
 
 # ---- the set-up of packages, on a made-up machine -----------------------------------------------
 
-COREUTILS = ("bash", "env", "dirname", "sed", "tr", "cat", "stat", "find", "true")
+COREUTILS = ("bash", "env", "dirname", "sed", "tr", "cat", "stat", "find", "true", "grep")
 BUILD_PACKAGES = ("gcc", "libc6-dev", "meson", "ninja-build", "pkg-config", "libjansson-dev", "libyaml-dev",
                   "libseccomp-dev", "libpcre2-dev", "libsqlite3-dev")
 
@@ -106,6 +106,7 @@ class Machine:
         self.program("apt-get", r'''
             echo "apt-get $*" >>"$FOLDER/log"
             case " $* " in
+            *' --simulate '*) [ ! -e "$FOLDER/unknown" ] || ! grep -qx -- "${*: -1}" "$FOLDER/unknown" ;;
             *' update '*) : >"$FOLDER/updated" ;;
             *' install '*)
                 [ ! -e "$FOLDER/stale" ] || [ -e "$FOLDER/updated" ] || exit 100
@@ -172,6 +173,25 @@ def test_alternative_package_counts_as_installed(machine):
 def test_runtime_of_the_installed_clang_is_enough(machine, runtime, missing):
     machine.has(*BUILD_PACKAGES, "clang", runtime)
     assert ("libclang-rt-dev" in machine.run("--dry-run", "fuzz").stdout) == missing
+
+
+def test_package_that_the_distribution_lacks_is_named_and_does_no_harm(machine):
+    (machine.folder / "unknown").write_text("runsc\n")
+    done = machine.run("check")
+    assert done.returncode == 0, done.stderr
+    assert "runsc is not to be had here" in done.stderr
+    installed = [call for call in machine.apt_calls("install") if "--simulate" not in call]
+    assert any(" podman" in call and " crun" in call for call in installed)
+    assert not any("runsc" in call for call in installed)
+
+
+def test_engines_that_cannot_be_installed_do_not_stop_a_user(machine):
+    machine.run("check")
+    kept = [name for name in machine.packages.read_text().split()[::2] if name not in ("podman", "runsc")]
+    machine.has(*kept)
+    machine.program("id", "echo 1000")
+    done = machine.run("check")
+    assert done.returncode == 0 and "Not installed: runsc podman" in done.stderr, done.stderr
 
 
 def test_stale_lists_are_refreshed_once(machine):

@@ -83,6 +83,7 @@ static bool play(const char *const *argv, struct tc_run *run)
         { "double:broken", { .end = TCI_END_BROKEN } },
         { "double:fails", { .end = TCI_END_BROKEN } },
         { "double:waits", { .end = TCI_END_SIGNALED, .status = SIGKILL } },
+        { "double:never", { .end = TCI_END_BROKEN, .never_started = true } },
     };
     for (size_t i = 0; i < sizeof plays / sizeof *plays; i++) {
         if (strcmp(argv[0], plays[i].name) != 0)
@@ -92,7 +93,7 @@ static bool play(const char *const *argv, struct tc_run *run)
         if (argv[1])
             run->outcome.status = atoi(argv[1]);
         run->fails = strcmp(argv[0], "double:fails") == 0;
-        run->waits = strcmp(argv[0], "double:waits") == 0;
+        run->waits = strcmp(argv[0], "double:waits") == 0 || run->outcome.never_started;
         run->fd = eventfd(1, EFD_CLOEXEC);
         return true;
     }

@@ -33,6 +33,7 @@ extern uint64_t double_dropped;
  *   double:errno N    it cannot be started
  *   double:broken     the cage breaks     double:fails   step itself fails
  *   double:refused    start fails     double:waits   it goes on until it is killed
+ *   double:never      nothing has started when it is killed
  * The first step tells the records.
  * "leak:sh" is a shell whose children are left alone when it ends.
  */

@@ -133,10 +133,10 @@ static int write_all(const struct tc_policy *policy, const struct tci_findings *
             tci_policy_dump(policy, &out);
             break;
         case 1:
-            tci_explain_text(policy, NULL, &out);
+            tci_explain_text(policy, NULL, NULL, &out);
             break;
         case 2:
-            tci_explain_json(policy, NULL, &out);
+            tci_explain_json(policy, NULL, NULL, &out);
             break;
         case 3:
             tci_tools_text(policy, &out);

@@ -119,6 +119,13 @@ static void test_exit_status_and_signal(void **state)
     expect(r, TC_VERDICT_SIGNALED, "SIGTERM", "");
 }
 
+/* A container that did not come in time is not a command that took too long. */
+static void test_cage_that_never_came_is_an_error_and_not_a_timeout(void **state)
+{
+    struct tc_request request = { .argv = ARGV("double:never"), .limits.timeout_ms = 50 };
+    expect(call(engine_of(state), &request), TC_VERDICT_ERROR, "lost its root", "");
+}
+
 static void test_timeout_names_the_limit_and_where_it_stands(void **state)
 {
     struct tc_request request = { .argv = SH("echo first; sleep 60"), .limits.timeout_ms = 500 };
@@ -595,6 +602,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_exit_zero_is_ok),
         cmocka_unit_test(test_exit_status_and_signal),
+        cmocka_unit_test(test_cage_that_never_came_is_an_error_and_not_a_timeout),
         cmocka_unit_test(test_timeout_names_the_limit_and_where_it_stands),
         cmocka_unit_test(test_each_limit_of_the_kernel_has_its_verdict),
         cmocka_unit_test(test_broken_cage_is_an_error_of_its_own),

@@ -464,8 +464,11 @@ static void test_only_what_a_backend_needs_is_asked(void **state)
     names_asked("wasm", text, sizeof text);
     assert_true(tci_cgroup_has_word(text, "libwasmtime", ' '));
     assert_false(tci_cgroup_has_word(text, "podman", ' '));
-    names_asked("oci", text, sizeof text);
+    names_asked("oci/runc", text, sizeof text);
     assert_true(tci_cgroup_has_word(text, "runc", ' '));
+    assert_false(tci_cgroup_has_word(text, "crun", ' '));
+    assert_false(tci_cgroup_has_word(text, "podman", ' '));
+    assert_false(tci_cgroup_has_word(text, "docker_daemon", ' '));
     assert_false(tci_cgroup_has_word(text, "runsc", ' '));
     names_asked("no such", text, sizeof text);
     assert_string_equal(text, "");
@@ -677,7 +680,9 @@ static void test_words_are_matched_whole(void **state)
 
 static void test_backends_have_their_names(void **state)
 {
-    static const char *const names[] = { "process", "jail", "oci", "gvisor", "wasm", "microvm" };
+    static const char *const names[] = { "process",  "jail",       "oci/crun",
+                                         "oci/runc", "oci/podman", "oci/docker",
+                                         "gvisor",   "wasm",       "microvm" };
     (void)state;
     assert_int_equal(tci_backend_count(), tci_array_size(names));
     for (size_t i = 0; i < tci_array_size(names); i++)
@@ -712,11 +717,24 @@ static void test_host_with_everything_keeps_all_but_what_cannot_be(void **state)
 {
     static struct tci_host_report report;
     static const char *const never[] = {
-        "process network_names", "process network_public", "process scratch",
-        "oci exec_allowlist",    "gvisor exec_allowlist",  "wasm network_host",
-        "microvm filesystem",    "microvm network_names",  "microvm network_public",
-        "microvm network_host",  "microvm syscalls",       "microvm exec_allowlist",
-        "microvm pids",          "microvm files",          "microvm scratch",
+        "process network_names",
+        "process network_public",
+        "process scratch",
+        "oci/crun exec_allowlist",
+        "oci/runc exec_allowlist",
+        "oci/podman exec_allowlist",
+        "oci/docker exec_allowlist",
+        "gvisor exec_allowlist",
+        "wasm network_host",
+        "microvm filesystem",
+        "microvm network_names",
+        "microvm network_public",
+        "microvm network_host",
+        "microvm syscalls",
+        "microvm exec_allowlist",
+        "microvm pids",
+        "microvm files",
+        "microvm scratch",
     };
     size_t refused = 0;
     (void)state;
@@ -745,17 +763,26 @@ static void test_host_with_everything_keeps_all_but_what_cannot_be(void **state)
     assert_int_equal(refused, tci_array_size(never));
 }
 
-/* The kernel limits no sum of bytes over all files. Only the jail, whose supervisor sees the whole
- * tree, counts them itself. */
+/* The kernel limits no sum of bytes over all files. They are counted where the supervisor sees the whole
+ * tree: not in Docker's containers, unless it is root. */
 static void test_disk_is_kept_only_where_nothing_is_writable(void **state)
 {
+    static const char *const counted[] = { "jail", "oci/crun", "oci/runc", "oci/podman", "gvisor" };
     static struct tci_host_report report;
     char why[256], remedy[256];
     (void)state;
     fill(&report, TCI_FEATURE_YES);
     for (size_t b = 0; b < tci_backend_count(); b++) {
         const char *backend = tci_backend_name(b);
-        if (strcmp(backend, "jail") == 0)
+        bool is_counted = false;
+        for (size_t i = 0; i < tci_array_size(counted); i++)
+            is_counted |= strcmp(backend, counted[i]) == 0;
+        report.features[TCI_FEATURE_PRIVILEGED].state = TCI_FEATURE_YES;
+        if (is_counted || strcmp(backend, "oci/docker") == 0)
+            assert_true(tci_backend_can(&report, backend, TCI_CLAUSE_DISK, why, sizeof why, remedy,
+                                        sizeof remedy));
+        report.features[TCI_FEATURE_PRIVILEGED].state = TCI_FEATURE_NO;
+        if (is_counted)
             continue;
         assert_false(tci_backend_can(&report, backend, TCI_CLAUSE_DISK, why, sizeof why, remedy,
                                      sizeof remedy));
@@ -792,13 +819,13 @@ static void test_process_without_control_groups_keeps_limits_of_lone_tools(void 
 /* A listener for each port needs nothing of nftables; one for all ports does. */
 static void test_names_without_redirect_are_kept_for_few_ports(void **state)
 {
-    static const char *const backends[] = { "jail", "oci", "gvisor" };
+    static const char *const backends[] = { "jail",       "oci/crun",   "oci/runc",
+                                            "oci/podman", "oci/docker", "gvisor" };
     static struct tci_host_report report;
     char why[256], remedy[256];
     (void)state;
     fill(&report, TCI_FEATURE_YES);
     report.features[TCI_FEATURE_GATE_REDIRECT].state = TCI_FEATURE_NO;
-    report.features[TCI_FEATURE_RUNC].state = TCI_FEATURE_NO; /* then by another runtime */
     for (size_t i = 0; i < tci_array_size(backends); i++) {
         assert_false(tci_backend_can_for(&report, backends[i], TCI_CLAUSE_NETWORK_NAMES,
                                          ~(unsigned)TCI_FACT_FEW_PORTS, why, sizeof why, remedy,
@@ -895,6 +922,64 @@ static void test_jail_runs_as_root_without_user_namespaces(void **state)
     assert_int_equal(missing.features[0], TCI_FEATURE_USER_NAMESPACES);
 }
 
+/* Docker's processes are root's: who is not root has the daemon's own limits and no gate. */
+static void test_docker_of_an_ordinary_user_keeps_what_the_daemon_keeps(void **state)
+{
+    static const enum tci_clause kept[] = { TCI_CLAUSE_MEMORY, TCI_CLAUSE_CPU, TCI_CLAUSE_PIDS };
+    static const enum tci_clause lost[] = { TCI_CLAUSE_CPU_TIME, TCI_CLAUSE_NETWORK_NAMES,
+                                            TCI_CLAUSE_NETWORK_PUBLIC };
+    static struct tci_host_report report;
+    char why[256], remedy[256];
+    (void)state;
+    fill(&report, TCI_FEATURE_YES);
+    report.features[TCI_FEATURE_PRIVILEGED].state = TCI_FEATURE_NO;
+    for (size_t i = 0; i < tci_array_size(kept); i++)
+        assert_true(tci_backend_can(&report, "oci/docker", kept[i], why, sizeof why, remedy,
+                                    sizeof remedy));
+    for (size_t i = 0; i < tci_array_size(lost); i++)
+        assert_false(tci_backend_can_for(&report, "oci/docker", lost[i], ~0U, why, sizeof why,
+                                         remedy, sizeof remedy));
+    report.features[TCI_FEATURE_DOCKER_LIMITS].state = TCI_FEATURE_NO;
+    for (size_t i = 0; i < tci_array_size(kept); i++)
+        assert_false(tci_backend_can_for(&report, "oci/docker", kept[i], ~0U, why, sizeof why,
+                                         remedy, sizeof remedy));
+}
+
+/* Limits of runtimes and of rootless Podman are dropped without a word on some hosts: only a control
+ * group of ours counts. */
+static void test_containers_without_a_control_group_keep_no_memory_limit(void **state)
+{
+    static const char *const backends[] = { "oci/crun", "oci/runc", "oci/podman", "gvisor" };
+    static struct tci_host_report report;
+    char why[256], remedy[256];
+    (void)state;
+    fill(&report, TCI_FEATURE_YES);
+    report.features[TCI_FEATURE_CGROUP_MEMORY].state = TCI_FEATURE_NO;
+    for (size_t i = 0; i < tci_array_size(backends); i++) {
+        assert_false(tci_backend_can_for(&report, backends[i], TCI_CLAUSE_MEMORY, ~0U, why,
+                                         sizeof why, remedy, sizeof remedy));
+        assert_non_null(strstr(why, "cgroup_memory"));
+        assert_true(tci_backend_can(&report, backends[i], TCI_CLAUSE_CPU, why, sizeof why, remedy,
+                                    sizeof remedy));
+    }
+}
+
+static void test_a_container_root_that_can_be_written_is_a_writable_path(void **state)
+{
+    static const char *const lines[] = { "read_only_rootfs = true", "read_only_rootfs = false" };
+    (void)state;
+    for (size_t i = 0; i < tci_array_size(lines); i++) {
+        char text[200];
+        struct tc_policy *policy;
+        (void)snprintf(text, sizeof text, "[tool.t]\nbackend = \"oci\"\ncontainer = { %s }\n",
+                       lines[i]);
+        policy = load_text(text);
+        assert_int_equal(
+            !(tci_settings_facts(&policy->tools[0].settings) & TCI_FACT_NOTHING_WRITABLE), i);
+        tc_policy_free(policy);
+    }
+}
+
 static void test_unknown_backend_keeps_nothing(void **state)
 {
     static struct tci_host_report report;
@@ -950,6 +1035,9 @@ int main(void)
         cmocka_unit_test(test_uncertain_feature_is_not_relied_on),
         cmocka_unit_test(test_jail_counts_processes_with_either_means),
         cmocka_unit_test(test_jail_runs_as_root_without_user_namespaces),
+        cmocka_unit_test(test_docker_of_an_ordinary_user_keeps_what_the_daemon_keeps),
+        cmocka_unit_test(test_containers_without_a_control_group_keep_no_memory_limit),
+        cmocka_unit_test(test_a_container_root_that_can_be_written_is_a_writable_path),
         cmocka_unit_test(test_unknown_backend_keeps_nothing),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
