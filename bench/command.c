@@ -107,7 +107,8 @@ static int run(struct bench_command *command, const char *errors, struct bench_s
 
     if (command->mounts >= 0) {
         home = open("/proc/self/ns/mnt", O_RDONLY | O_CLOEXEC);
-        if (home < 0 || setns(command->mounts, CLONE_NEWNS) < 0)
+        /* Threads of a pool share our working directory, which setns does not allow. */
+        if (home < 0 || unshare(CLONE_FS) < 0 || setns(command->mounts, CLONE_NEWNS) < 0)
             return bench_fail(subject, "cannot enter the mount namespace: %s", strerror(errno));
     }
     begin = bench_now_ms();

@@ -17,7 +17,7 @@ def figure(value):
 
 
 def line(row):
-    label = f"{row['group']}: {row['text']}" if row["group"] in ("library", "journal", "command line", "peer") else row["text"]
+    label = f"{row['group']}: {row['text']}" if row["group"] in ("library", "journal", "command line", "peer", "container") else row["text"]
     if "median" not in row:
         return f"| {label} | {row['note'].replace('|', ' ')} |"
     cells = [figure(row[key]) for key in ("median", "p10", "p90", "best")]

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Owns: Podman and Docker on an image of our own, which holds only the static program and is made
- * from an archive: no registry. Podman gets storage of its own. Docker's daemon must run already; its
- * image is removed at the end.
+ * from an archive: no registry. Podman gets storage of its own: that of the service that bench/daemons.py
+ * has started ($BENCH_PODMAN), or one that is made here. Docker's daemon must run already, or has been
+ * started there ($DOCKER_HOST); its image is removed at the end.
  */
 #include <glob.h>
 #include <stdio.h>
@@ -12,6 +13,12 @@
 #include <sys/stat.h>
 #include <unistd.h>
 #include "native.h"
+
+static const char *podman_directory(struct bench *bench)
+{
+    const char *given = getenv("BENCH_PODMAN");
+    return given ? given : bench->directory;
+}
 
 /* The beginning of every command line of this engine. */
 static struct bench_command *engine(struct bench *bench, struct bench_subject *subject)
@@ -23,8 +30,9 @@ static struct bench_command *engine(struct bench *bench, struct bench_subject *s
         return NULL;
     bench_command_add(command, program, NULL);
     if (strcmp(subject->argument, "podman") == 0)
-        bench_command_add(command, "--root", bench_text(bench, "%s/podman", bench->directory),
-                          "--runroot", bench_text(bench, "%s/podman-run", bench->directory),
+        bench_command_add(command, "--root",
+                          bench_text(bench, "%s/podman", podman_directory(bench)), "--runroot",
+                          bench_text(bench, "%s/podman-run", podman_directory(bench)),
                           "--cgroup-manager", "cgroupfs", "--events-backend", "file", NULL);
     /* crun refuses hybrid hosts. */
     if (strcmp(subject->argument, "podman") == 0 &&
@@ -33,7 +41,7 @@ static struct bench_command *engine(struct bench *bench, struct bench_subject *s
     return command;
 }
 
-static const char *image_name(struct bench *bench)
+const char *bench_engine_image(struct bench *bench)
 {
     return bench_text(bench, "toolcage-bench:%d", (int)getpid());
 }
@@ -69,7 +77,7 @@ static int import(struct bench *bench, struct bench_subject *subject)
     bench_command_add(archive, tar, "-C", bench->directory, "-cf", file, "bin/true", NULL);
     if (bench_command_try(bench, archive, subject) < 0)
         return -1;
-    bench_command_add(command, "import", file, image_name(bench), NULL);
+    bench_command_add(command, "import", file, bench_engine_image(bench), NULL);
     return bench_command_try(bench, command, subject);
 }
 
@@ -90,7 +98,7 @@ int bench_engine_prepare(struct bench *bench, struct bench_subject *subject)
     if (strcmp(subject->argument, "podman") == 0)
         bench_command_add(command, "--ulimit", "nofile=256:256", "--ulimit", "nproc=1000:1000",
                           "--cgroup-parent", bench_text(bench, "/%s", group_name(bench)), NULL);
-    bench_command_add(command, image_name(bench), "/bin/true", NULL);
+    bench_command_add(command, bench_engine_image(bench), "/bin/true", NULL);
     subject->command = command;
     return bench_command_try(bench, command, subject);
 }
@@ -102,10 +110,10 @@ void bench_engine_finish(struct bench *bench, struct bench_subject *subject)
 
     if (!command || !subject->command)
         return;
-    bench_command_add(command, "rmi", "--force", image_name(bench), NULL);
+    bench_command_add(command, "rmi", "--force", bench_engine_image(bench), NULL);
     (void)bench_command_try(bench, command, &ignored);
     if (strcmp(subject->argument, "podman") == 0) {
-        (void)umount2(bench_text(bench, "%s/podman/overlay", bench->directory), MNT_DETACH);
+        (void)umount2(bench_text(bench, "%s/podman/overlay", podman_directory(bench)), MNT_DETACH);
         remove_groups(bench);
     }
 }

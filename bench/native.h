@@ -137,5 +137,13 @@ int bench_firejail_prepare(struct bench *bench, struct bench_subject *subject);
 int bench_bundle_prepare(struct bench *bench, struct bench_subject *subject);
 int bench_engine_prepare(struct bench *bench, struct bench_subject *subject);
 void bench_engine_finish(struct bench *bench, struct bench_subject *subject);
+const char *bench_engine_image(struct bench *bench); /* what they run; made by their prepare */
+
+/* ---- containers.c: our own container backends; `argument` is a tool, an id that ends with "_warm" is
+ * served by a pool */
+
+int bench_container_prepare(struct bench *bench, struct bench_subject *subject);
+int bench_container_run(struct bench *bench, struct bench_subject *subject, double *ret_value);
+void bench_container_close(void);
 
 #endif

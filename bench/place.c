@@ -123,6 +123,7 @@ void bench_close(struct bench *bench)
     bench_resident_close();
     bench_record_close();
     bench_gate_close();
+    bench_container_close();
     bench_cage_close(bench);
     (void)nftw(bench->directory, remove_one, 16, FTW_DEPTH | FTW_PHYS | FTW_MOUNT);
     tci_arena_free(bench->arena);

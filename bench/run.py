@@ -17,6 +17,7 @@ import re
 import subprocess
 import sys
 
+import daemons
 import document
 import plot
 
@@ -32,6 +33,12 @@ TARGETS = [
     ("jail_gate", "jail", 0.5, "at most, in ms more,", "what a gate adds to the start of a jail"),
     ("stream_gate", "stream_direct", 0.4, "at least", "throughput through a gate, against a direct connection"),
     ("request_gate", "request_direct", 1.0, "at most, in ms more,", "what a gate adds to a small HTTP request"),
+    ("oci_crun", "crun", 1.15, "at most", "oci with bare crun, through the library, against crun run"),
+    ("oci_podman", "podman", 1.0, "at most", "oci through Podman's API, against podman run"),
+    ("oci_docker", "docker", 1.0, "at most", "oci through Docker's API, against docker run"),
+    ("gvisor", "runsc", 1.1, "at most", "gvisor, through the library, against runsc run"),
+    ("oci_crun_warm", "oci_crun", 0.5, "at most", "oci, warm, against cold"),
+    ("gvisor_warm", "gvisor", 0.5, "at most", "gvisor, warm, against cold"),
 ]
 SHOWN_WIDTH = 92
 
@@ -50,12 +57,12 @@ def summary(samples, unit):
             "p90": quantile(values, 0.9), "best": values[-1 if unit.endswith("per second") else 0]}
 
 
-def measure(command):
+def measure(command, environment=None):
     """Header, and subjects in order, each with its samples."""
     header, subjects = {}, {}
     load = os.getloadavg()[0]
     progress = sys.stderr.isatty()
-    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as driver:
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=environment) as driver:
         for line in driver.stdout:
             record = json.loads(line)
             if "subject" not in record:
@@ -185,7 +192,9 @@ def main():
             report = json.load(file)
     else:
         command = [options.program, "--rounds", str(options.rounds)]
-        report = collect(*measure(command + [word for name in options.only for word in ("--only", name)]))
+        command += [word for name in options.only for word in ("--only", name)]
+        with daemons.started(options.only) as environment:
+            report = collect(*measure(command, os.environ | environment))
     show(report)
     for path, text in ((options.json, json.dumps(report, indent=2) + "\n"), (options.svg, plot.draw(report))):
         if path:

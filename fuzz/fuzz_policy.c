@@ -131,8 +131,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
                   data[0] == 'y' ? TCI_FORMAT_YAML : TCI_FORMAT_TOML, findings);
     if (policy) {
         check(tci_lint(policy, &options, findings, &error) == 0);
-        tci_explain_text(policy, NULL, &out);
-        tci_explain_json(policy, NULL, &out);
+        tci_explain_text(policy, NULL, NULL, &out);
+        tci_explain_json(policy, NULL, NULL, &out);
         tci_tools_json(policy, &out);
         check_fixpoint(policy);
         for (size_t i = 0; i < policy->agent_count; i++)

@@ -156,6 +156,9 @@ typedef int tc_approval_function(void *context, const struct tc_approval *approv
 enum tc_engine_flag {
     TC_ENGINE_REPLAY_RESUME = 1, /* replay goes on where the last one of the session stopped, in
                                     whichever process that was */
+    TC_ENGINE_WARM =
+        2, /* keeps as many cages ready as the policy's `warm` says, from a tool's first
+                           call on: for processes that stay */
 };
 
 struct tc_engine_options {
@@ -349,8 +352,8 @@ struct tc_usage {
 
 /* Everything in it belongs to the result. Texts are never NULL unless it says so. */
 struct tc_result {
-    char call_id[37]; /* UUID version 7 */
-    char sandbox_id[40];
+    char call_id[37];    /* UUID version 7 */
+    char sandbox_id[72]; /* a container's id, or "tc-" and 16 digits */
     char trace_id[33];
     const char *tool, *agent, *session; /* NULL: none was given */
     const char *backend;
