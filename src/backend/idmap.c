@@ -118,16 +118,16 @@ static int clone_mount(const struct tci_detach *m, int idmap)
     return fd;
 }
 
-int tci_mount_detach(const struct tci_detach *m, const struct tci_idmap *map,
+int tci_mount_detach(const struct tci_detach *what, const struct tci_idmap *map,
                      struct tc_error *reterr)
 {
-    int fd = clone_mount(m, map->fd);
+    int fd = clone_mount(what, map->fd);
     /* A file system that cannot do it may still be read by whom its modes let. */
-    if (fd == -EINVAL && !m->writable)
-        fd = clone_mount(m, -1);
+    if (fd == -EINVAL && !what->writable)
+        fd = clone_mount(what, -1);
     if (fd >= 0)
         return fd;
-    tci_error_errno(reterr, -fd, "mounting %.300s for another user than root", m->host);
+    tci_error_errno(reterr, -fd, "mounting %.300s for another user than root", what->host);
     if (fd == -ENOSYS)
         tci_error_remedy(reterr, "use Linux 5.12 or newer: see mount_setattr in toolcage doctor");
     if (fd == -EINVAL)

@@ -92,9 +92,15 @@ static void plain(const struct tci_probe *p, enum tci_feature id, const char *na
         tci_probe_yes(p, id, "%.80s (%.90s)", output, path);
 }
 
+/* An ordinary user's Podman wants a run directory of his before it says anything, and a probe makes none:
+ * that it is there is all that can be known without it. */
 void tci_probe_podman(const struct tci_probe *p)
 {
-    plain(p, TCI_FEATURE_PODMAN, "podman", "sudo apt install podman uidmap slirp4netns");
+    char path[TCI_PROGRAM_PATH_MAX];
+    if (geteuid() != 0 && tci_runtime_find("podman", path))
+        tci_probe_yes(p, TCI_FEATURE_PODMAN, "%.90s", path);
+    else
+        plain(p, TCI_FEATURE_PODMAN, "podman", "sudo apt install podman uidmap slirp4netns");
 }
 
 void tci_probe_docker(const struct tci_probe *p)

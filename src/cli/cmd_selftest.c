@@ -249,6 +249,7 @@ static int test_backend(const struct backend *backend, const struct selftest_can
     }
     if (isatty(STDERR_FILENO))
         (void)fputs("\r\033[K", stderr);
+    selftest_clear(c);
     return 0;
 }
 

@@ -19,6 +19,8 @@ struct selftest_canaries {
 /* selftest_canaries.c: 0, or -1 with errno; torn down in both cases. */
 int selftest_set_up(struct selftest_canaries *canaries);
 void selftest_tear_down(struct selftest_canaries *canaries);
+/* What the attempts on one backend have written: the next one may run as another user. */
+void selftest_clear(const struct selftest_canaries *canaries);
 /* Did anybody come in? What the canaries saw, or NULL. */
 const char *selftest_seen(const struct selftest_canaries *canaries);
 

@@ -85,16 +85,21 @@ int selftest_set_up(struct selftest_canaries *c)
     return c->leaked < 0 || setenv("TOOLCAGE_SELFTEST", SELFTEST_SECRET, 1) < 0 ? -1 : 0;
 }
 
+void selftest_clear(const struct selftest_canaries *c)
+{
+    char path[SELFTEST_PATH_MAX + 32];
+    for (int i = 0; i < 128; i++) {
+        (void)snprintf(path, sizeof path, "%s/work/file-%d", c->directory, i);
+        (void)unlink(path);
+    }
+}
+
 static void remove_below(const char *directory)
 {
     static const char *const names[] = { "open/file",     "open/hidden", "open/socket",
                                          "secret",        "work/device", "work/memory",
                                          "work/outlived", "work/setuid" };
     char path[SELFTEST_PATH_MAX + 32];
-    for (int i = 0; i < 128; i++) {
-        (void)snprintf(path, sizeof path, "%s/work/file-%d", directory, i);
-        (void)unlink(path);
-    }
     for (size_t i = 0; i < tci_array_size(names); i++) {
         (void)snprintf(path, sizeof path, "%s/%s", directory, names[i]);
         (void)unlink(path);
@@ -114,8 +119,10 @@ void selftest_tear_down(struct selftest_canaries *c)
     (void)tci_close(c->by_name);
     (void)tci_close(c->by_path);
     (void)tci_close(c->leaked);
-    if (*c->directory)
-        remove_below(c->directory);
+    if (!*c->directory)
+        return;
+    selftest_clear(c);
+    remove_below(c->directory);
 }
 
 const char *selftest_seen(const struct selftest_canaries *c)
