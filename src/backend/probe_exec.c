@@ -27,40 +27,6 @@
 
 enum { FIRST_FREE = 3, EXEC_FAILED = 127, GRACE_MS = 300 };
 
-static bool is_program(const char *path)
-{
-    struct stat st;
-    return stat(path, &st) == 0 && S_ISREG(st.st_mode) &&
-           faccessat(AT_FDCWD, path, X_OK, AT_EACCESS) == 0;
-}
-
-static bool find_in(const char *directories, const char *name, char ret_path[TCI_PROGRAM_PATH_MAX])
-{
-    const char *from = directories;
-    while (from && *from) {
-        size_t length = strcspn(from, ":");
-        if (from[0] == '/') {
-            int n = snprintf(ret_path, TCI_PROGRAM_PATH_MAX, "%.*s/%s", (int)length, from, name);
-            if (n > 0 && n < TCI_PROGRAM_PATH_MAX && is_program(ret_path))
-                return true;
-        }
-        from += length;
-        from += *from == ':';
-    }
-    return false;
-}
-
-bool tci_program_find(const char *name, char ret_path[TCI_PROGRAM_PATH_MAX])
-{
-    return find_in(getenv("PATH"), name, ret_path);
-}
-
-bool tci_runtime_find(const char *name, char ret_path[TCI_PROGRAM_PATH_MAX])
-{
-    return tci_program_find(name, ret_path) ||
-           find_in("/usr/sbin:/usr/local/sbin:/usr/local/bin", name, ret_path);
-}
-
 /* No file or directory can be made, removed or written from here on, except /dev/null. Where there
  * is no Landlock this does nothing: asking for a version is harmless enough, mostly. */
 static void forbid_writing(int null)

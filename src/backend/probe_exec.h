@@ -9,7 +9,8 @@
 enum { TCI_PROGRAM_PATH_MAX = 1024 };
 
 /* The program in the directories of PATH that are absolute; relative ones are passed over, because
- * a working directory may hold whatever somebody planted there. */
+ * a working directory may hold whatever somebody planted there. So are programs that anybody but root and
+ * the caller could have put there (program_find.c). */
 bool tci_program_find(const char *name, char ret_path[TCI_PROGRAM_PATH_MAX]);
 /* The same for container engines and runtimes, also where distributions put them and the PATH of an
  * ordinary user does not lead. */

@@ -267,6 +267,14 @@ static int check_root(struct tci_extraction *x)
     return 0;
 }
 
+/* Is it no answer about the path? The cage is gone, or this backend cannot look there: then the files are lost,
+ * and a list without them must not look like success. */
+static bool is_ours(const struct tc_error *error, int errnum)
+{
+    return error->code == TC_ERROR_NO_MEMORY || error->code == TC_ERROR_UNSUPPORTED ||
+           error->code == TC_ERROR_INTERNAL || errnum == ESRCH;
+}
+
 /* The directory up to which a pattern is plain text. -1: not there; -2: the extraction ends. */
 static int open_static(struct tci_extraction *x, const char *path)
 {
@@ -280,7 +288,7 @@ static int open_static(struct tci_extraction *x, const char *path)
         return fd;
     if (errnum == ENOENT || errnum == ENOTDIR)
         return check_root(x) < 0 ? -2 : -1;
-    if (error.code == TC_ERROR_NO_MEMORY || tci_extract_is_fatal(errnum, x->reterr)) {
+    if (is_ours(&error, errnum) || tci_extract_is_fatal(errnum, x->reterr)) {
         if (x->reterr && !x->reterr->code)
             *x->reterr = error;
         return -2;

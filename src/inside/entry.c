@@ -35,6 +35,8 @@ enum {
     descriptors_max = 4096,
     connect_attempts = 500,
     connect_pause_ns = 20000000, /* 10 s in all */
+    rest_attempts = 4000,
+    rest_pause_ns = 500000, /* 2 s in all */
 };
 
 BARE_START("entry_main");
@@ -143,10 +145,11 @@ static void say(int control, struct tci_entry_report *report)
 }
 
 /* With a handle on the root, and with credentials, which the kernel turns into our id on the host. Where
- * that cannot be sent (gVisor), hello goes without. */
+ * that cannot be sent, hello goes without the handle: in gVisor; and while another process of this user has
+ * as many descriptors on their way through sockets as the kernel allows it. */
 static void say_hello(int control, long pid)
 {
-    struct {
+    struct hello_control {
         struct entry_cmsghdr head;
         int pid;
         unsigned uid, gid, unused;
@@ -166,8 +169,11 @@ static void say_hello(int control, long pid)
         .control_length = sizeof with,
     };
     with.root = (int)CALL(openat, at_fdcwd, "/", open_handle, 0, 0);
-    if (with.root < 0 || CALL(sendmsg, control, &message, no_signal, 0, 0) < 0)
-        say(control, &hello);
+    if (with.root < 0 || CALL(sendmsg, control, &message, no_signal, 0, 0) < 0) {
+        message.control_length = offsetof(struct hello_control, root_head);
+        if (CALL(sendmsg, control, &message, no_signal, 0, 0) < 0)
+            say(control, &hello);
+    }
     if (with.root >= 0)
         (void)CALL(close, with.root, 0, 0, 0, 0);
 }
@@ -234,17 +240,24 @@ static long start_command(int control, const struct entry_call *call)
 }
 
 /* Everybody else in the pid namespace, again until nobody is left: a tree that forks faster than it is
- * killed gets no peace. Outside of containers (tests) it is the command's session alone. */
-static void end_the_rest(bool is_first, long command)
+ * killed gets no peace. Outside of containers (tests) it is the command's session alone. False: somebody is left,
+ * who may not be killed by us, because the policy gave a capability to become another user. Our own end is
+ * theirs, too, if we are the first process. */
+static bool end_the_rest(bool is_first, long command)
 {
+    static const struct timespec pause = { .tv_nsec = rest_pause_ns };
     const long whom = is_first ? -1 : -command;
-    for (;;) {
+    for (int i = 0; i < rest_attempts;) {
         long waited;
         (void)CALL(kill, whom, SIGKILL, 0, 0, 0);
-        waited = CALL(wait4, -1, 0, __WALL, 0, 0);
+        waited = CALL(wait4, -1, 0, __WALL | WNOHANG, 0, 0);
         if (waited < 0 && waited != -EINTR)
-            return;
+            return true;
+        if (waited == 0)
+            (void)CALL(nanosleep, &pause, 0, 0, 0, 0);
+        i += waited <= 0;
     }
+    return false;
 }
 
 static void hold(int control)
@@ -254,7 +267,7 @@ static void hold(int control)
         ;
 }
 
-static _Noreturn void finish(int control, const struct entry_call *call, int status)
+static _Noreturn void finish(int control, unsigned flags, int status)
 {
     struct tci_entry_report r = { .kind = TCI_ENTRY_ENDED, .status = status };
     struct rusage used = { 0 };
@@ -265,7 +278,7 @@ static _Noreturn void finish(int control, const struct entry_call *call, int sta
         r.bytes_written = (uint64_t)used.ru_oublock * 512U;
     }
     say(control, &r);
-    if (call->flags & TCI_ENTRY_HOLD)
+    if (flags & TCI_ENTRY_HOLD)
         hold(control);
     entry_leave(0);
 }
@@ -284,8 +297,7 @@ static bool collect(long command, int *ret_status)
     return over;
 }
 
-static _Noreturn void watch(int control, const struct entry_call *call, long command, int signals,
-                            bool is_first)
+static _Noreturn void watch(int control, unsigned flags, long command, int signals, bool is_first)
 {
     /* Nothing is said to us while the command runs: whatever comes is the end of the supervisor. */
     struct pollfd watched[2] = { { .fd = control, .events = POLLIN },
@@ -295,12 +307,14 @@ static _Noreturn void watch(int control, const struct entry_call *call, long com
     for (;;) {
         long n = CALL(ppoll, watched, 2, 0, 0, 0);
         if ((n < 0 && n != -EINTR) || (n > 0 && watched[0].revents)) {
-            end_the_rest(is_first, command);
+            (void)end_the_rest(is_first, command);
             entry_leave(failed);
         }
         if (collect(command, &status)) {
-            end_the_rest(is_first, command);
-            finish(control, call, status);
+            /* Nobody else may live while files are brought back: who cannot be killed ends with us. */
+            if (!end_the_rest(is_first, command))
+                flags &= ~(unsigned)TCI_ENTRY_HOLD;
+            finish(control, flags, status);
         }
         while (CALL(read, signals, ignored, sizeof ignored, 0, 0) > 0)
             ;
@@ -340,5 +354,5 @@ _Noreturn void entry_main(const long *arguments)
     }
     enter_groups(control, &call);
     command = start_command(control, &call);
-    watch(control, &call, command, signals, pid == 1);
+    watch(control, call.flags, command, signals, pid == 1);
 }

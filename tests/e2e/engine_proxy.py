@@ -68,6 +68,8 @@ class Proxy:
     def handle(self, client):
         with client, contextlib.suppress(OSError):
             request = read_request(client)
+            if not request:  # somebody only looked who listens
+                return
             line = request.split(b"\r\n", 1)[0].decode(errors="replace")
             if self.pattern is None or not self.pattern.search(line):
                 client.sendall(self.ask(request))

@@ -1,9 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """Who makes a tool's containers, as `explain` and `lint` tell it, and the example that works out of the box."""
 
+import contextlib
 import json
+import os
 import shutil
 import subprocess
+import sys
 import time
 
 import jsonschema
@@ -64,6 +67,38 @@ def test_named_engine_that_is_missing_is_never_replaced(host, tmp_path):
     for engine in ("docker", "podman"):
         made = run("explain", f"backend = 'oci'\ncontainer = {{ engine = '{engine}' }}")
         assert made["problem"] == f'container.engine is "{engine}", and none answers at unix://{tmp_path}/none.sock'
+        assert made["remedy"]
+
+
+@contextlib.contextmanager
+def engine_of(uid, path):
+    """Somebody's socket that answers pings, until the end."""
+    script = ("import os, socket, sys\n"
+              "s = socket.socket(socket.AF_UNIX); s.bind(sys.argv[2]); os.chmod(sys.argv[2], 0o666)\n"
+              "os.setuid(int(sys.argv[1])); s.listen(8); print('ready', flush=True)\n"
+              "while True:\n"
+              "    c = s.accept()[0]; c.recv(4096)\n"
+              "    c.sendall(b'HTTP/1.0 200 OK\\r\\nApi-Version: 1.41\\r\\n\\r\\nOK'); c.close()\n")
+    process = subprocess.Popen([sys.executable, "-c", script, str(uid), str(path)], stdout=subprocess.PIPE)
+    try:
+        assert process.stdout.readline() == b"ready\n"
+        yield
+    finally:
+        process.kill()
+        process.communicate()
+
+
+def test_engine_that_is_there_and_of_no_use_is_told_with_the_reason(host, tmp_path):
+    run, lines = host(), "backend = 'oci'\ncontainer = { engine = 'docker' }"
+    made = run("explain", lines, DOCKER_HOST="tcp://127.0.0.1:2375")
+    assert made["problem"] == "DOCKER_HOST is tcp://127.0.0.1:2375, and only engines on this host are used"
+    (tmp_path / "file").write_text("")
+    made = run("explain", lines, DOCKER_HOST=f"unix://{tmp_path}/file")
+    assert "none answers at" in made["problem"]
+    if os.getuid() == 0:
+        with engine_of(65534, tmp_path / "other"):
+            made = run("explain", lines, DOCKER_HOST=f"unix://{tmp_path}/other")
+        assert "is of no use: it is user 65534's, neither root's nor one's own" in made["problem"]
         assert made["remedy"]
 
 

@@ -407,6 +407,30 @@ def test_program_in_the_working_directory_is_not_run(tmp_path):
     assert not (tmp_path / "ran").exists()
 
 
+def test_program_that_another_user_could_have_put_there_is_not_run(tmp_path):
+    """Root with a PATH that leads through somebody else's directory, and its variants."""
+    def planted(name):
+        (tmp_path / name).mkdir()
+        return program(tmp_path / name, "runc", f"touch {tmp_path}/ran; echo runc version 6.6.6\n").parent
+    theirs, open_to_all, open_file, linked = (planted(name) for name in ("theirs", "open", "file", "linked"))
+    (theirs / "runc").chmod(0o755)
+    if os.geteuid() == 0:
+        os.chown(theirs, 65534, 65534)
+    else:
+        theirs.chmod(0o777)
+    open_to_all.chmod(0o777)
+    (open_file / "runc").chmod(0o777)
+    (linked / "runc").unlink()
+    (linked / "runc").symlink_to(theirs / "runc")
+    for directory in (theirs, open_to_all, open_file, linked):
+        for state, detail, _ in run("runc", env={"PATH": str(directory)}).features.values():
+            assert "6.6.6" not in detail, (directory, state, detail)
+    assert not (tmp_path / "ran").exists()
+    fine = planted("fine")
+    state, detail, _ = run("runc", env={"PATH": str(fine)}).features["runc"]
+    assert state == "yes" and "6.6.6" in detail
+
+
 def test_version_is_shown_and_made_harmless(tmp_path):
     program(tmp_path, "podman", "echo warning >&2; printf 'podman \\033[31mversion\\t9.9\\n'\n")
     state, detail, _ = run("podman", env=with_path(tmp_path)).features["podman"]

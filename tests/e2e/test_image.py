@@ -413,3 +413,12 @@ def test_store_that_others_can_write_is_refused(toolcage, copy):
     for args in (("list",), ("show", NAME), ("build",)):
         done = toolcage("image", *args, env={"TOOLCAGE_IMAGES": str(copy)})
         assert done.returncode == 125 and "others can write" in done.stderr
+    copy.chmod(0o755)
+    for part in ("unpacked", "blobs/sha256", "blobs", "tmp"):
+        (copy / part).mkdir(exist_ok=True)
+        mode = (copy / part).stat().st_mode
+        (copy / part).chmod(0o775)
+        done = toolcage("image", "list", env={"TOOLCAGE_IMAGES": str(copy)})
+        assert done.returncode == 125 and f"{copy}/{part}\n" in done.stderr, (part, done)
+        (copy / part).chmod(mode)
+    assert toolcage("image", "list", env={"TOOLCAGE_IMAGES": str(copy)}).returncode == 0

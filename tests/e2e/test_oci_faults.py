@@ -231,4 +231,4 @@ def test_containers_of_owners_that_are_gone_are_removed_and_no_others(lab):
         assert made[2] in left  # not a name of ours: the label came with an image
     finally:
         for one in made:
-            cages.api.request("DELETE", f"/containers/{one}?force=1")
+            cages.api.request("DELETE", f"/containers/{one}?force=1&v=1")

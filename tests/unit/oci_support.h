@@ -96,8 +96,10 @@ static inline int make(const struct how *how, const char *settings, struct made 
 static inline void end(struct made *made)
 {
     json_decref(made->config);
-    for (size_t i = 0; i < made->plan->mount_count; i++)
+    for (size_t i = 0; i < made->plan->mount_count; i++) {
         (void)tci_close(made->plan->mounts[i].source);
+        (void)tci_close(made->plan->mounts[i].over_handle);
+    }
     tci_arena_free(made->plan->arena);
     tc_policy_free(made->policy);
 }

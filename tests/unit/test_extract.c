@@ -1028,6 +1028,24 @@ static void test_cage_that_is_gone_is_not_an_empty_one(void **state)
     assert_int_equal(found.count, 0);
 }
 
+static int open_unreachable(void *context, const char *path, struct tc_error *reterr)
+{
+    (void)context;
+    return tci_error_set(reterr, TC_ERROR_UNSUPPORTED, "%s cannot be reached", path);
+}
+
+static void test_files_that_cannot_be_reached_are_not_none(void **state)
+{
+    struct place *place = *state;
+    struct tci_extract what = settings(place, "/work/*", NULL);
+    struct tc_error error = { 0 };
+    struct tci_extracted found;
+    what.open_directory = open_unreachable;
+    assert_int_equal(tci_extract(&what, place->arena, &found, &error), -1);
+    assert_non_null(strstr(error.message, "/work cannot be reached"));
+    assert_int_equal(found.count, 0);
+}
+
 /* ---- the output directory --------------------------------------------------------------------- */
 
 static void test_planted_links_in_out_are_not_followed(void **state)
@@ -1304,6 +1322,7 @@ int main(void)
         TEST(test_named_file_that_cannot_be_written_leaves_nothing),
         TEST(test_full_file_system_is_an_error_that_says_so),
         TEST(test_directory_that_is_gone_is_an_error),
+        TEST(test_files_that_cannot_be_reached_are_not_none),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -273,7 +273,7 @@ static void test_second_entry_does_not_write_through_the_first(void **state)
     (void)snprintf(target, sizeof target, "%s/x", outside);
     add(&layer, "x", '2', target);
     add(&layer, "x", '0', "x");
-    expect_refusal(&layer, false, "cannot unpack");
+    expect_refusal(&layer, false, "has a name twice");
 }
 
 static void test_size_beyond_the_archive_is_refused(void **state)

@@ -570,6 +570,70 @@ static void test_what_is_mounted_below_a_read_only_path_is_read_only_too(void **
     tci_arena_free(f.plan.arena);
 }
 
+static void volume_fixture(struct fixture *f, const char *host, const char *volume)
+{
+    fixture_open(f, TCI_OCI_ENGINE_DOCKER);
+    f->mounts[0].host = host;
+    f->mounts[0].cage = "/in";
+    f->mounts[0].is_file = false;
+    f->mounts[1].writable = false;
+    f->image.volumes[0] = volume;
+    f->image.volume_count = 1;
+}
+
+static void test_a_volume_within_a_grant_is_what_is_there_or_refused(void **state)
+{
+    static const struct {
+        const char *volume;
+        size_t mounts; /* 0: refused */
+    } table[] = {
+        { "/in/sub", 3 },    { "/in/missing", 0 },  { "/in/link", 0 },     { "/in/file", 0 },
+        { "/.toolcage", 0 }, { "/.toolcage/x", 0 }, { "/secret/deep", 0 }, { "/secret", 2 },
+        { "/in", 2 },        { "/elsewhere", 2 },   { "/inner", 2 },
+    };
+    char directory[] = "/tmp/toolcage-volume-XXXXXX", path[64];
+    (void)state;
+    assert_non_null(mkdtemp(directory));
+    (void)snprintf(path, sizeof path, "%s/sub", directory);
+    assert_int_equal(mkdir(path, 0700), 0);
+    (void)snprintf(path, sizeof path, "%s/link", directory);
+    assert_int_equal(symlink("/etc", path), 0);
+    (void)snprintf(path, sizeof path, "%s/file", directory);
+    assert_true(close(open(path, O_WRONLY | O_CREAT | O_CLOEXEC, 0600)) == 0);
+    for (size_t i = 0; i < tci_array_size(table); i++) {
+        tc_cleanup(tci_closep) int top = open(directory, O_PATH | O_CLOEXEC);
+        struct tc_error error = { 0 };
+        struct fixture f;
+        bool is_directory;
+        int r;
+        volume_fixture(&f, directory, table[i].volume);
+        assert_int_equal(
+            tci_granted_identify(top, &f.mounts[0].device, &f.mounts[0].inode, &is_directory), 0);
+        r = tci_api_volumes(&f.plan, "an-image", &f.image, &error);
+        assert_int_equal(r, table[i].mounts ? 0 : -1);
+        if (r < 0) {
+            assert_non_null(strstr(error.message, "an-image"));
+            assert_non_null(strstr(error.message, table[i].volume));
+            assert_true(error.remedy[0]);
+        } else {
+            assert_int_equal(f.plan.mount_count, table[i].mounts);
+        }
+        if (table[i].mounts == 3) {
+            (void)snprintf(path, sizeof path, "%s/sub", directory);
+            assert_string_equal(f.plan.mounts[2].host, path);
+            assert_true(f.plan.mounts[2].writable && f.plan.mounts[2].inode != f.mounts[0].inode);
+        }
+        tci_arena_free(f.plan.arena);
+    }
+    (void)snprintf(path, sizeof path, "%s/sub", directory);
+    assert_int_equal(rmdir(path), 0);
+    (void)snprintf(path, sizeof path, "%s/link", directory);
+    assert_int_equal(unlink(path), 0);
+    (void)snprintf(path, sizeof path, "%s/file", directory);
+    assert_int_equal(unlink(path), 0);
+    assert_int_equal(rmdir(directory), 0);
+}
+
 /* ---- an engine that is none ------------------------------------------------------------------------- */
 
 static void test_a_socket_that_nobody_listens_on_is_an_error_with_a_remedy(void **state)
@@ -587,6 +651,66 @@ static void test_a_socket_that_nobody_listens_on_is_an_error_with_a_remedy(void 
     assert_non_null(strstr(error.message, "/nonexistent/docker.sock"));
     assert_true(error.remedy[0]);
     tci_api_answer_free(&answer);
+}
+
+/* Answers one ping as this user; the child of the test. */
+static void serve_as(uid_t uid, const char *path)
+{
+    static const char ok[] = "HTTP/1.1 200 OK\r\nContent-Length: 2\r\nConnection: close\r\n\r\nOK";
+    struct sockaddr_un address = { .sun_family = AF_UNIX };
+    int listening = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0), fd;
+    char request[512];
+    (void)snprintf(address.sun_path, sizeof address.sun_path, "%s", path);
+    if (bind(listening, (const struct sockaddr *)&address, sizeof address) < 0 ||
+        setresuid(uid, uid, uid) < 0 || listen(listening, 4) < 0)
+        _exit(1);
+    do /* a connection without a request only looks who is here */
+        fd = accept(listening, NULL, NULL);
+    while (fd >= 0 && read(fd, request, sizeof request) <= 0);
+    if (write(fd, ok, sizeof ok - 1) < 0)
+        _exit(1);
+    _exit(0);
+}
+
+static int ping_served_by(uid_t uid, struct tc_error *reterr)
+{
+    const struct tci_api_request request = { .method = "GET", .path = "/_ping", .limit_ms = 5000 };
+    char directory[] = "/tmp/toolcage-engine-XXXXXX", path[64];
+    struct tci_api api;
+    struct tci_api_answer answer;
+    int r = 0;
+    pid_t pid;
+    assert_non_null(mkdtemp(directory));
+    (void)snprintf(path, sizeof path, "%s/s", directory);
+    pid = fork();
+    if (pid == 0)
+        serve_as(uid, path);
+    assert_int_equal(tci_api_open(&api, TCI_OCI_ENGINE_DOCKER, path, reterr), 0);
+    for (int i = 0; i < 500; i++) { /* until it listens */
+        *reterr = (struct tc_error){ 0 };
+        r = tci_api_send(&api, &request, &answer, reterr);
+        tci_api_answer_free(&answer);
+        if (r == 0 || !strstr(reterr->message, "cannot be reached"))
+            break;
+        (void)usleep(10000);
+    }
+    (void)kill(pid, SIGKILL);
+    (void)waitpid(pid, NULL, 0);
+    (void)unlink(path);
+    (void)rmdir(directory);
+    return r;
+}
+
+static void test_nothing_is_sent_to_a_socket_of_another_user(void **state)
+{
+    struct tc_error error = { 0 };
+    (void)state;
+    assert_int_equal(ping_served_by(geteuid(), &error), 0);
+    if (geteuid() != 0)
+        skip();
+    assert_int_equal(ping_served_by(65534, &error), -1);
+    assert_non_null(strstr(error.message, "another user's"));
+    assert_true(error.remedy[0]);
 }
 
 int main(void)
@@ -611,7 +735,9 @@ int main(void)
         cmocka_unit_test(test_podman_gets_a_path_with_commas_as_one_path),
         cmocka_unit_test(test_limits_are_left_to_a_group_of_ours_where_there_is_one),
         cmocka_unit_test(test_what_is_mounted_below_a_read_only_path_is_read_only_too),
+        cmocka_unit_test(test_a_volume_within_a_grant_is_what_is_there_or_refused),
         cmocka_unit_test(test_a_socket_that_nobody_listens_on_is_an_error_with_a_remedy),
+        cmocka_unit_test(test_nothing_is_sent_to_a_socket_of_another_user),
     };
     return cmocka_run_group_tests_name("oci_api", tests, NULL, NULL);
 }

@@ -7,7 +7,7 @@
 static void test_parents_come_before_what_lies_in_them(void **state)
 {
     (void)state;
-    struct made made = must_make(&crun,
+    struct made made = must_make(&runc,
                                  "filesystem = { readable = [\"HOST/work/a/b\", \"HOST/data\"], "
                                  "writable = [\"HOST/work\"] }");
     json_t *mounts = at(made.config, "mounts");
@@ -29,7 +29,7 @@ static void test_parents_come_before_what_lies_in_them(void **state)
 static void test_every_mount_is_without_setuid_and_devices(void **state)
 {
     (void)state;
-    struct made made = must_make(&crun,
+    struct made made = must_make(&runc,
                                  "filesystem = { readable = [\"HOST/data\", \"HOST/file\"], "
                                  "writable = [\"HOST/work\"], hidden = [\"HOST/work/keys\"] }");
     json_t *mounts = at(made.config, "mounts");
@@ -46,7 +46,7 @@ static void test_every_mount_is_without_setuid_and_devices(void **state)
 static void test_grants_are_taken_as_they_were_checked(void **state)
 {
     (void)state;
-    struct made made = must_make(&crun, "filesystem = { readable = [\"HOST/data\", \"HOST/file\"], "
+    struct made made = must_make(&runc, "filesystem = { readable = [\"HOST/data\", \"HOST/file\"], "
                                         "writable = [\"HOST/work\"] }");
     char path[100];
     struct stat status;
@@ -128,12 +128,12 @@ static void test_hidden_paths_of_a_grant_are_covered(void **state)
     m = mount_of(&made, path);
     assert_true(m->kind == TCI_OCI_MOUNT_FILE && m->is_file && !m->writable && m->length == 0);
     assert_string_equal(m->mode, "0000");
-    assert_true(has_option(made.config, path, "ro"));
+    assert_string_equal(m->over, path);
     (void)snprintf(path, sizeof path, "%s/data/keys", host);
     m = mount_of(&made, path);
-    assert_true(m->kind == TCI_OCI_MOUNT_TMPFS && !m->writable);
-    assert_true(has_option(made.config, path, "ro"));
-    assert_true(has_option(made.config, path, "mode=0111"));
+    assert_true(m->kind == TCI_OCI_MOUNT_TMPFS && !m->writable && m->staged);
+    assert_string_equal(m->mode, "0111");
+    assert_string_equal(m->over, path);
     end(&made);
     assert_refused(&crun,
                    "filesystem = { readable = [\"HOST/data\"], hidden = [\"HOST/data/none\"] }",
@@ -141,6 +141,65 @@ static void test_hidden_paths_of_a_grant_are_covered(void **state)
     assert_refused(&crun,
                    "filesystem = { readable = [\"HOST/data\"], hidden = [\"HOST/data/link\"] }",
                    "hidden");
+}
+
+/* The attack is in stage_points.c: a runtime makes a mount point on the host, or follows a link there. */
+static void test_no_runtime_mounts_in_a_granted_directory(void **state)
+{
+    static const char settings[] = "filesystem = { writable = [\"HOST/work\"], hidden = "
+                                   "[\"HOST/work/a/b\"] }";
+    const struct how *const hows[] = { &crun, &crun_user, &runc, &runsc };
+    char work[100], parent[100], path[100];
+    (void)state;
+    (void)snprintf(work, sizeof work, "%s/work", host);
+    (void)snprintf(parent, sizeof parent, "%s/work/a", host);
+    (void)snprintf(path, sizeof path, "%s/work/a/b", host);
+    for (size_t i = 0; i < tci_array_size(hows); i++) {
+        struct made made = must_make(hows[i], settings);
+        assert_true(mount_of(&made, path)->inner && mount_of(&made, parent)->inner);
+        assert_false(mount_of(&made, work)->inner);
+        assert_null(mount_at(made.config, path));
+        assert_null(mount_at(made.config, parent));
+        /* crun would leave behind what is mounted in it. */
+        assert_true(!mount_at(made.config, work) == (hows[i]->runtime == TCI_OCI_CRUN));
+        end(&made);
+    }
+    /* In memory that crun makes nobody else can mount anything before. */
+    struct made made = must_make(&crun, "filesystem = { readable = [{ host = \"HOST/data\", cage = "
+                                        "\"/tmp/data\" }], hidden = [\"/tmp/data/keys\"] }");
+    assert_true(has_option(made.config, "/tmp/data", "ro"));
+    assert_true(has_option(made.config, "/tmp/data/keys", "ro"));
+    end(&made);
+    made = must_make(&docker, settings);
+    assert_false(mount_of(&made, path)->inner);
+    end(&made);
+}
+
+/* The attack is in mounts.c: a tool writes the passwd that the next call's runtime reads. */
+static void test_our_passwd_lies_over_that_of_a_granted_directory(void **state)
+{
+    static const char settings[] = "filesystem = { writable = [{ host = \"HOST/work/a\", cage = "
+                                   "\"/etc\" }] }";
+    struct made made = must_make(&runc, settings);
+    char path[100];
+    (void)state;
+    assert_null(mount_of(&made, "/etc/passwd")); /* nobody has one */
+    assert_null(mount_of(&made, "/etc/hosts"));
+    end(&made);
+    (void)snprintf(path, sizeof path, "%s/work/a/passwd", host);
+    assert_int_equal(mkfifo(path, 0644), 0);
+    made = must_make(&runc, settings);
+    assert_true(mount_of(&made, "/etc/passwd")->kind == TCI_OCI_MOUNT_FILE);
+    assert_non_null(strstr(mount_of(&made, "/etc/passwd")->bytes, "cage:"));
+    assert_null(mount_of(&made, "/etc/group"));
+    end(&made);
+    assert_int_equal(unlink(path), 0);
+    assert_int_equal(symlink("/dev/zero", path), 0);
+    assert_refused(&runc, settings, "link");
+    assert_int_equal(unlink(path), 0);
+    assert_int_equal(mkdir(path, 0755), 0);
+    assert_refused(&crun_user, settings, "directory");
+    assert_int_equal(rmdir(path), 0);
 }
 
 static void test_hidden_beats_readable_beats_writable_at_one_path(void **state)
@@ -256,7 +315,7 @@ static void test_scratch_has_its_size_and_can_be_left_out(void **state)
 static void test_what_is_written_cannot_run_where_programs_are_listed(void **state)
 {
     (void)state;
-    struct made made = must_make(&crun, "commands = [\"/bin/sh\"]\nfilesystem = { writable = "
+    struct made made = must_make(&runc, "commands = [\"/bin/sh\"]\nfilesystem = { writable = "
                                         "[\"HOST/work\"] }");
     char path[100];
     (void)snprintf(path, sizeof path, "%s/work", host);
@@ -318,7 +377,7 @@ static void test_hostile_names_stay_text(void **state)
         (void)snprintf(text, sizeof text,
                        "filesystem = { readable = [{ host = \"HOST/data\", cage = \"%s\" }] }",
                        names[i]);
-        made = must_make(&crun, text);
+        made = must_make(&runc, text);
         for (size_t j = 0; j < made.plan->mount_count; j++)
             if (made.plan->mounts[j].kind == TCI_OCI_MOUNT_BIND)
                 m = &made.plan->mounts[j];
@@ -389,6 +448,38 @@ static void test_an_optional_path_that_appears_makes_the_plan_stale(void **state
     end(&made);
 }
 
+/* The attack is in mount_list.c: the cover goes with the file that it lies on. */
+static void test_a_hidden_file_made_anew_makes_the_plan_stale(void **state)
+{
+    struct made made = must_make(&crun, "filesystem = { readable = [\"HOST/data\"], hidden = "
+                                        "[\"HOST/data/.env\"] }");
+    char path[100];
+    (void)state;
+    made.plan->rootfs = NULL;
+    assert_false(is_stale(&made));
+    (void)snprintf(path, sizeof path, "%s/data/.env", host);
+    assert_int_equal(unlink(path), 0);
+    assert_true(is_stale(&made));
+    make_file(path); /* the old one's number is not free: the plan holds it */
+    assert_true(is_stale(&made));
+    end(&made);
+}
+
+static void test_a_passwd_that_appears_in_a_granted_directory_makes_the_plan_stale(void **state)
+{
+    struct made made = must_make(&crun, "filesystem = { writable = [{ host = \"HOST/work/a\", "
+                                        "cage = \"/etc\" }] }");
+    char path[100];
+    (void)state;
+    made.plan->rootfs = NULL;
+    assert_false(is_stale(&made));
+    (void)snprintf(path, sizeof path, "%s/work/a/group", host);
+    assert_int_equal(symlink("/dev/zero", path), 0);
+    assert_true(is_stale(&made));
+    assert_int_equal(unlink(path), 0);
+    end(&made);
+}
+
 static void test_another_root_directory_makes_the_plan_stale(void **state)
 {
     struct made made = must_make(&crun, "");
@@ -415,6 +506,8 @@ int main(void)
         cmocka_unit_test(test_nothing_is_made_in_a_granted_directory),
         cmocka_unit_test(test_the_containers_own_places_cannot_be_granted),
         cmocka_unit_test(test_hidden_paths_of_a_grant_are_covered),
+        cmocka_unit_test(test_no_runtime_mounts_in_a_granted_directory),
+        cmocka_unit_test(test_our_passwd_lies_over_that_of_a_granted_directory),
         cmocka_unit_test(test_hidden_beats_readable_beats_writable_at_one_path),
         cmocka_unit_test(test_hidden_paths_of_a_root_directory_are_covered),
         cmocka_unit_test(test_what_hides_behind_an_images_links_is_masked_by_the_runtime),
@@ -429,6 +522,8 @@ int main(void)
         cmocka_unit_test(test_paths_that_json_cannot_say_are_refused),
         cmocka_unit_test(test_a_directory_made_anew_makes_the_plan_stale),
         cmocka_unit_test(test_an_optional_path_that_appears_makes_the_plan_stale),
+        cmocka_unit_test(test_a_hidden_file_made_anew_makes_the_plan_stale),
+        cmocka_unit_test(test_a_passwd_that_appears_in_a_granted_directory_makes_the_plan_stale),
         cmocka_unit_test(test_another_root_directory_makes_the_plan_stale),
     };
     return cmocka_run_group_tests(tests, set_up, tear_down);

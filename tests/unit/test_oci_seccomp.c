@@ -3,8 +3,10 @@
 #include "oci_support.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <sched.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include "backend/filter/filter_table.h"
 #include "base/base64.h"
@@ -184,6 +186,48 @@ static void test_the_program_looks_at_dangerous_arguments(void **state)
     end(&made);
 }
 
+/* The only filter of a tool that may gain privileges. */
+static void test_no_profile_lets_anybody_make_a_setuid_file(void **state)
+{
+    static const struct {
+        long number;
+        uint64_t args[6];
+        uint32_t answer;
+    } rows[] = {
+        { SYS_fchmod, { 3, 0755 }, ALLOW },
+        { SYS_fchmod, { 3, 04755 }, E(EPERM) },
+        { SYS_fchmod, { 3, 02755 }, E(EPERM) },
+        { SYS_fchmodat, { 3, 0, 0644 }, ALLOW },
+        { SYS_fchmodat, { 3, 0, 06644 }, E(EPERM) },
+        { SYS_openat, { 3, 0, O_CREAT | O_WRONLY, 0600 }, ALLOW },
+        { SYS_openat, { 3, 0, O_CREAT | O_WRONLY, 04700 }, E(EPERM) },
+        { SYS_openat, { 3, 0, O_TMPFILE | O_WRONLY, 04700 }, E(EPERM) },
+        { SYS_openat, { 3, 0, O_RDONLY, 0xffffffff }, ALLOW }, /* nobody looks at it */
+        { SYS_mknodat, { 3, 0, S_IFIFO | 0600 }, ALLOW },
+        { SYS_mknodat, { 3, 0, S_IFREG | 04755 }, E(EPERM) },
+        { SYS_mknodat, { 3, 0, S_IFBLK | 0600 }, E(EPERM) },
+    };
+    static const char *const calls[] = { "fchmod", "fchmodat", "openat", "mknodat" };
+    static const char text[] = "container = { no_new_privileges = false }\n"
+                               "filesystem = { writable = [\"HOST/data\"] }";
+    struct made made = must_make(&crun, text);
+    struct tci_buf bytes = TCI_BUF_INIT(1 << 20);
+    struct tci_filter program = program_of(&made, &bytes);
+    json_t *profile = profile_of(&made);
+    const uint64_t unix_socket[6] = { AF_UNIX, SOCK_STREAM };
+    (void)state;
+    for (size_t i = 0; i < tci_array_size(rows); i++)
+        if (answer_to(&program, NATIVE, (uint32_t)rows[i].number, rows[i].args) != rows[i].answer)
+            fail_msg("row %zu is answered otherwise", i);
+    for (size_t i = 0; i < tci_array_size(calls); i++)
+        assert_true(is_allowed(profile, calls[i], true) && !is_allowed(profile, calls[i], false));
+    /* Sockets of the host may lie in what is granted. */
+    assert_int_equal(answer_to(&program, NATIVE, SYS_socket, unix_socket), E(EAFNOSUPPORT));
+    json_decref(profile);
+    tci_buf_free(&bytes);
+    end(&made);
+}
+
 static void test_only_crun_gets_the_program(void **state)
 {
     static const struct how *const others[] = { &runc, &runsc, &docker, &podman };
@@ -205,6 +249,7 @@ int main(void)
         cmocka_unit_test(test_the_same_policy_gives_the_same_bytes),
         cmocka_unit_test(test_the_program_says_what_the_profile_says),
         cmocka_unit_test(test_the_program_looks_at_dangerous_arguments),
+        cmocka_unit_test(test_no_profile_lets_anybody_make_a_setuid_file),
         cmocka_unit_test(test_only_crun_gets_the_program),
     };
     return cmocka_run_group_tests(tests, set_up, tear_down);

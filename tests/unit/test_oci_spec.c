@@ -26,7 +26,9 @@ static void test_a_plain_tool_gets_nothing_but_its_image(void **state)
     assert_string_equal(text_at(c, "process/args/0"), TCI_ENTRY_PROGRAM);
     assert_string_equal(text_at(c, "process/args/1"), "fd:3");
     assert_int_equal(json_array_size(at(c, "process/args")), 2);
-    assert_int_equal(json_array_size(at(c, "process/env")), 0);
+    /* Or crun looks for it in a file that a tool may have written. */
+    assert_int_equal(json_array_size(at(c, "process/env")), 1);
+    assert_string_equal(text_at(c, "process/env/0"), "HOME=/");
     for (size_t i = 0; i < tci_array_size(sets); i++) {
         json_t *set = json_object_get(at(c, "process/capabilities"), sets[i]);
         assert_true(json_is_array(set) && json_array_size(set) == 0);

@@ -172,7 +172,7 @@ static void test_network_of_another_process_is_furnished(void **state)
         tci_gate_new(&(struct tci_gate_options){ .settings = made.plan->spec.settings }, &gate,
                      &inside, &made.error),
         0);
-    assert_int_equal(tci_stage_furnish(pid, made.plan, inside, &made.error), 0);
+    assert_int_equal(tci_stage_furnish(pid, made.plan, inside, NULL, &made.error), 0);
     (void)close(inside);
     tci_gate_step(gate);
     assert_true(has_resolver(pid));
@@ -180,7 +180,7 @@ static void test_network_of_another_process_is_furnished(void **state)
     (void)kill(pid, SIGKILL);
     (void)waitpid(pid, NULL, 0);
     /* Nobody is there any more. */
-    assert_int_equal(tci_stage_furnish(pid, made.plan, -1, &made.error), -1);
+    assert_int_equal(tci_stage_furnish(pid, made.plan, -1, NULL, &made.error), -1);
     assert_true(made.error.message[0]);
     end(&made);
 }

@@ -98,8 +98,11 @@ int tci_native_limits(struct tc_plan *plan, struct tc_error *reterr)
     else if (s->cpu != TCI_UNLIMITED && pin(plan, s->cpu / 1000, reterr) < 0)
         return -1;
     plan->watch_cpu = s->cpu_time != TCI_UNLIMITED;
+    /* Where the group's clock is looked at, this is only for when nobody looks: it counts in ticks, and
+     * must not be the first to end a call. */
     if (s->cpu_time != TCI_UNLIMITED)
-        add_limit(plan, RLIMIT_CPU, (s->cpu_time + 999) / 1000);
+        add_limit(plan, RLIMIT_CPU,
+                  (s->cpu_time + 999) / 1000 + (has & TCI_CGROUP_HAS_CPU_USAGE ? 1 : 0));
     plan->use_cgroup = has != 0;
     return 0;
 }

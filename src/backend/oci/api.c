@@ -2,14 +2,25 @@
 /*
  * Owns: requests to a container engine over its unix socket. Every request has a time limit and
  * every answer a maximum; nothing is followed, no proxy is asked, and only HTTP is spoken, so that
- * neither the environment nor an answer can send a request anywhere else. libcurl is opened when
- * the first plan needs it: whoever has no engine does not need it.
+ * neither the environment nor an answer can send a request anywhere else; and who listens is looked
+ * at each time. libcurl is opened when the first plan needs it:
+ * whoever has no engine does not need it.
  */
 #include "backend/oci/api.h"
 
 #include <dlfcn.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
 #include <string.h>
+#include <sys/socket.h>
+#include <sys/time.h>
+#include <sys/un.h>
+#include <unistd.h>
+#include "base/fd.h"
 #include "base/quote.h"
+
+#define HELD_PATH "/proc/self/fd/%d"
 
 const char *tci_api_name(const struct tci_api *api)
 {
@@ -91,15 +102,41 @@ static int progress(void *data, int64_t total_in, int64_t in, int64_t total_out,
     return atomic_load(abort) ? 1 : 0;
 }
 
+/* The attack: the path of the socket leads through a directory of somebody else, who exchanges it
+ * after the engine was asked who it is, gets what was meant for root's engine, and answers with
+ * containers and images of his own. So each request holds the socket itself, looks who listens on
+ * it, and has libcurl connect to that one and no other. Returns the handle; or a negative errno,
+ * -EPERM for another user's. */
+static int hold_socket(const char *path)
+{
+    const struct timeval limit = { .tv_sec = TCI_API_CONNECT_MS / 1000 };
+    struct sockaddr_un address = { .sun_family = AF_UNIX };
+    struct ucred peer = { .uid = (uid_t)-1 };
+    socklen_t size = sizeof peer;
+    tc_cleanup(tci_closep) int held = -1, line = -1;
+    held = open(path, O_PATH | O_CLOEXEC);
+    if (held < 0)
+        return -errno;
+    (void)snprintf(address.sun_path, sizeof address.sun_path, HELD_PATH, held);
+    line = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    if (line < 0 || setsockopt(line, SOL_SOCKET, SO_SNDTIMEO, &limit, sizeof limit) < 0 ||
+        connect(line, (const struct sockaddr *)&address, sizeof address) < 0 ||
+        getsockopt(line, SOL_SOCKET, SO_PEERCRED, &peer, &size) < 0)
+        return -errno;
+    return peer.uid == 0 || peer.uid == geteuid() ? tci_take_fd(&held) : -EPERM;
+}
+
 static void *prepare(const struct tci_api *api, const struct tci_api_request *request,
-                     const char *url, struct tci_api_answer *answer, char *problem)
+                     const char *url, int held, struct tci_api_answer *answer, char *problem)
 {
     const struct tci_curl *curl = &api->curl;
     void *handle = curl->easy_init();
+    char path[sizeof HELD_PATH + 12];
     if (!handle)
         return NULL;
     /* Without these two a request could leave the socket for the network. */
-    if (curl->setopt(handle, TCI_CURL_UNIX_SOCKET, api->socket) != TCI_CURL_OK ||
+    (void)snprintf(path, sizeof path, HELD_PATH, held);
+    if (curl->setopt(handle, TCI_CURL_UNIX_SOCKET, path) != TCI_CURL_OK ||
         curl->setopt(handle, TCI_CURL_PROTOCOLS, (long)TCI_CURL_HTTP) != TCI_CURL_OK) {
         curl->easy_cleanup(handle);
         return NULL;
@@ -132,6 +169,31 @@ static void *prepare(const struct tci_api *api, const struct tci_api_request *re
     return handle;
 }
 
+static void add_remedy(const struct tci_api *api, struct tc_error *reterr)
+{
+    tci_error_remedy(reterr, api->engine == TCI_OCI_ENGINE_DOCKER
+                                 ? "sudo systemctl restart docker; its log says more"
+                                 : "systemctl --user restart podman.socket; or leave the service "
+                                   "to toolcage");
+}
+
+static int unreachable(const struct tci_api *api, int problem, struct tc_error *reterr)
+{
+    if (problem == EPERM) {
+        tci_error_set(reterr, TC_ERROR_UNSUPPORTED,
+                      "the socket %s is another user's, neither root's nor one's own: nothing is "
+                      "sent to it",
+                      api->socket);
+        tci_error_remedy(reterr, "name the engine's own socket, in a directory that nobody else "
+                                 "can write to");
+        return -1;
+    }
+    tci_error_set(reterr, TC_ERROR_IO, "%s cannot be reached at %s: %s: is it running?",
+                  tci_api_name(api), api->socket, strerrordesc_np(problem));
+    add_remedy(api, reterr);
+    return -1;
+}
+
 static int failed(const struct tci_api *api, const struct tci_api_request *request,
                   const struct tci_api_answer *answer, int code, const char *problem,
                   struct tc_error *reterr)
@@ -145,7 +207,7 @@ static int failed(const struct tci_api *api, const struct tci_api_request *reque
                              api->socket, TCI_API_ANSWER_MAX);
     if (code == TCI_CURL_TIMEOUT)
         tci_error_set(reterr, TC_ERROR_IO, "%s at %s did not answer within %ld s", name,
-                      api->socket, request->limit_ms / 1000);
+                      api->socket, (request->limit_ms + 999) / 1000);
     else if (code == TCI_CURL_ABORTED)
         return tci_error_set(reterr, TC_ERROR_IO, "a request to %s was given up", name);
     else if (code == TCI_CURL_NO_CONNECTION)
@@ -155,10 +217,7 @@ static int failed(const struct tci_api *api, const struct tci_api_request *reque
         return tci_error_set(
             reterr, TC_ERROR_IO, "%s at %s gave no answer that can be used: %s", name, api->socket,
             *problem ? tci_quote(problem, strlen(problem), shown) : api->curl.strerror(code));
-    tci_error_remedy(reterr, api->engine == TCI_OCI_ENGINE_DOCKER
-                                 ? "sudo systemctl restart docker; its log says more"
-                                 : "systemctl --user restart podman.socket; or leave the service "
-                                   "to toolcage");
+    add_remedy(api, reterr);
     return -1;
 }
 
@@ -167,6 +226,7 @@ int tci_api_send(const struct tci_api *api, const struct tci_api_request *reques
 {
     const struct tci_curl *curl = &api->curl;
     char url[1024], problem[TCI_CURL_ERROR_SIZE] = "";
+    tc_cleanup(tci_closep) int held = -1;
     void *handle, *headers, *more;
     long status = 0;
     int code, length = snprintf(url, sizeof url, "http://engine%s%s", api->prefix, request->path);
@@ -174,7 +234,10 @@ int tci_api_send(const struct tci_api *api, const struct tci_api_request *reques
     if (length < 0 || (size_t)length >= sizeof url)
         return tci_error_set(reterr, TC_ERROR_TOO_LARGE, "a request to %s is too long",
                              tci_api_name(api));
-    handle = prepare(api, request, url, ret, problem);
+    held = hold_socket(api->socket);
+    if (held < 0)
+        return unreachable(api, -held, reterr);
+    handle = prepare(api, request, url, held, ret, problem);
     if (!handle)
         return missing(reterr, "it cannot use unix sockets");
     headers = curl->slist_append(NULL, "Expect:"); /* else it waits before a large body */

@@ -159,6 +159,10 @@ struct tci_api_bind {
 int tci_api_binds(const struct tci_api_body *what, struct tci_api_bind **ret, size_t *ret_count,
                   struct tc_error *reterr);
 const char *tci_api_runtime(enum tci_oci_runtime runtime); /* NULL: the engine's own */
+/* Docker: volumes of an image that lie within granted paths become binds of the plan, of what is there
+ * anyway; those that cannot are refused. `name`: the image's, for a message. Before the body is made. */
+int tci_api_volumes(struct tci_oci_plan *plan, const char *name, const struct tci_api_image *image,
+                    struct tc_error *reterr);
 /* Is this place of the image's volumes to be covered, and by memory that may be read only? */
 bool tci_api_covers(const struct tci_api_body *what, const char *volume, bool *ret_read_only);
 
@@ -177,9 +181,11 @@ void tci_podman_service_end(struct tci_podman_service *service);
 
 /* ---- what others left (sweep.c) -------------------------------------------------------------- */
 
-/* Removes containers with our label whose owner is gone. Failing is no error: the next one tries
- * again. */
-void tci_api_sweep(const struct tci_api *api);
+/* Removes containers with our label whose owner is gone, for at most `limit_ms`. Failing is no
+ * error: the next one tries again. */
+void tci_api_sweep(const struct tci_api *api, long limit_ms);
+/* What is left until then, for a request; at least 1. */
+long tci_api_left_ms(uint64_t until_us);
 /* DELETE until it is gone, for at most `limit_ms`. */
 int tci_api_remove(const struct tci_api *api, const char *name, long limit_ms,
                    const atomic_bool *abort, struct tc_error *reterr);

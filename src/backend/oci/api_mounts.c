@@ -5,12 +5,22 @@
  * The attack: an engine makes the top of a read-only bind read-only, and what is mounted below it
  * stays writable. So a read-only path is bound without what lies below it, and each mount below
  * becomes a read-only bind of its own. What is mounted there later is not seen.
+ *
+ * Volumes of an image: Docker mounts something at each of them, whatever it is told (Podman is told
+ * not to). Where that is a place of the image, it is empty memory; within a granted path it is what
+ * is there anyway.
  */
 #include "backend/oci/api.h"
 
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/openat2.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+#include "base/fd.h"
 #include "base/path.h"
 
 enum { BINDS_MAX = 512 };
@@ -154,6 +164,95 @@ int tci_api_binds(const struct tci_api_body *what, struct tci_api_bind **ret, si
         list.items[i].recursive = true;
     *ret = list.items;
     *ret_count = list.count;
+    return 0;
+}
+
+/* ---- volumes of an image --------------------------------------------------------------------- */
+
+static int refuse_volume(const char *image, const char *volume, const char *why,
+                         struct tc_error *reterr)
+{
+    tci_error_set(reterr, TC_ERROR_UNSUPPORTED,
+                  "the image \"%.200s\" has VOLUME %.200s, where Docker mounts something of its "
+                  "own: %s",
+                  image, volume, why);
+    tci_error_remedy(reterr, "grant another path of the container (\"HOST:CAGE\"), or use an image "
+                             "without this VOLUME, or container.engine = \"podman\"");
+    return -1;
+}
+
+/* The directory of the host that a volume within a granted one covers. No link: the attack is one that
+ * an earlier call has put there, and that leads to /etc. Negative: an errno. */
+static int open_within(const struct tci_oci_mount *m, const char *rest)
+{
+    struct open_how how = { .flags = O_PATH | O_DIRECTORY | O_CLOEXEC,
+                            .resolve = RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS };
+    tc_cleanup(tci_closep) int top = open(m->host, O_PATH | O_CLOEXEC);
+    uint64_t device, inode;
+    bool is_directory;
+    int fd;
+    if (top < 0)
+        return -errno;
+    if (tci_granted_identify(top, &device, &inode, &is_directory) < 0 || device != m->device ||
+        inode != m->inode)
+        return -ESTALE;
+    fd = (int)syscall(SYS_openat2, top, rest, &how, sizeof how);
+    return fd < 0 ? -errno : fd;
+}
+
+/* What is granted there becomes a bind of its own, in the volume's place, and is checked like any other
+ * (driver_api_ready.c). */
+static int bind_volume(const struct tci_oci_plan *plan, const struct tci_oci_mount *m,
+                       const char *image, const char *volume, struct tci_oci_mount *ret,
+                       struct tc_error *reterr)
+{
+    const char *rest = volume + strlen(m->cage) + 1; /* no plan has a mount at "/" */
+    tc_cleanup(tci_closep) int fd = -1;
+    bool is_directory;
+    int r;
+    *ret = *m;
+    r = fd = open_within(m, rest);
+    if (r >= 0)
+        r = tci_granted_identify(fd, &ret->device, &ret->inode, &is_directory);
+    if (r < 0)
+        return refuse_volume(image, volume,
+                             r == -ENOENT ? "it would make a directory in the path that is granted "
+                                            "there"
+                                          : "it is within a granted path, and no directory there",
+                             reterr);
+    ret->host = tci_arena_printf(plan->arena, "%s/%s", strcmp(m->host, "/") == 0 ? "" : m->host,
+                                 rest);
+    ret->cage = volume;
+    ret->source = -1;
+    return ret->host ? 0 : tci_error_no_memory(reterr);
+}
+
+int tci_api_volumes(struct tci_oci_plan *plan, const char *name, const struct tci_api_image *image,
+                    struct tc_error *reterr)
+{
+    struct tci_oci_mount *all = tci_arena_new_array(
+        plan->arena, plan->mount_count + image->volume_count, struct tci_oci_mount);
+    size_t count = plan->mount_count;
+    if (!all)
+        return tci_error_no_memory(reterr);
+    if (count)
+        memcpy(all, plan->mounts, count * sizeof *all);
+    for (size_t i = 0; i < image->volume_count; i++) {
+        const char *volume = image->volumes[i];
+        const struct tci_oci_mount *m = nearest(plan, volume);
+        if (tci_path_is_within(volume, TCI_ENTRY_DIRECTORY))
+            return refuse_volume(name, volume, "toolcage's own program is there", reterr);
+        if (!m || strcmp(m->cage, volume) == 0 || (m->kind == TCI_OCI_MOUNT_TMPFS && m->writable))
+            continue;
+        if (m->kind != TCI_OCI_MOUNT_BIND || m->is_file)
+            return refuse_volume(name, volume, "it is within what the policy hides or replaces",
+                                 reterr);
+        if (bind_volume(plan, m, name, volume, &all[count], reterr) < 0)
+            return -1;
+        count++;
+    }
+    plan->mounts = all;
+    plan->mount_count = count;
     return 0;
 }
 

@@ -9,6 +9,7 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -140,6 +141,15 @@ static void take_attached(struct tci_oci_cage *cage, struct msghdr *message)
     }
 }
 
+/* The handle may not have come: another tool of the same user can fill what the kernel lets be on its way
+ * between processes. Then it is looked up, as long as entry has run nothing. */
+static int root_of(int pid)
+{
+    char path[64];
+    (void)snprintf(path, sizeof path, "/proc/%d/root", pid);
+    return open(path, O_PATH | O_DIRECTORY | O_CLOEXEC);
+}
+
 /* A handle on entry's process. The number is from the message; that it was not given to somebody else
  * meanwhile is sure when entry still has its end of the socket. */
 static void take_process(struct tci_oci_cage *cage)
@@ -150,8 +160,12 @@ static void take_process(struct tci_oci_cage *cage)
     if (cage->pid <= 0)
         return;
     cage->pidfd = (int)syscall(SYS_pidfd_open, cage->pid, 0);
-    if (poll(&p, 1, 0) > 0)
+    if (cage->root < 0)
+        cage->root = root_of(cage->pid);
+    if (poll(&p, 1, 0) > 0) {
         cage->pidfd = tci_close(cage->pidfd);
+        cage->root = tci_close(cage->root);
+    }
 }
 
 static int read_hello(struct tci_oci_cage *cage, struct tc_error *reterr)

@@ -12,6 +12,7 @@
 #include "backend/oci/choose.h"
 
 #include <assert.h>
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -45,21 +46,35 @@ const char *tci_oci_ready_name(const struct tci_oci_choice *choice)
 
 /* ---- what is there ------------------------------------------------------------------------- */
 
+/* Why the first socket that is there is of no use; problem 0: there was none. */
+struct tried {
+    char place[TCI_ENGINE_PLACE_MAX];
+    int problem; /* EPERM: it is the user's `peer` */
+    uid_t peer;
+};
+
 /* An engine answers, and is not somebody else's: another user's "engine" could hand out any container
  * as ours. root's and one's own are trusted, as they are anyway. */
-static bool answers(const char *place, struct tci_engine_answer *ret)
+static bool answers(const char *place, struct tci_engine_answer *ret, struct tried *tried)
 {
-    return tci_engine_ping(place, PING_LIMIT_MS, ret) == 0 &&
-           (ret->peer == 0 || ret->peer == geteuid());
+    int problem = tci_engine_ping(place, PING_LIMIT_MS, ret);
+    if (problem == 0 && ret->peer != 0 && ret->peer != geteuid())
+        problem = EPERM;
+    if (problem && problem != ENOENT && !tried->problem) {
+        (void)snprintf(tried->place, sizeof tried->place, "%s", place);
+        tried->problem = problem;
+        tried->peer = ret->peer;
+    }
+    return problem == 0;
 }
 
-static bool find_docker(struct tci_oci_choice *choice)
+static bool find_docker(struct tci_oci_choice *choice, struct tried *tried)
 {
     char places[3][TCI_ENGINE_PLACE_MAX];
     const size_t count = tci_docker_places(places);
     struct tci_engine_answer answer;
     for (size_t i = 0; i < count; i++) {
-        if (!answers(places[i], &answer))
+        if (!answers(places[i], &answer, tried))
             continue;
         choice->engine = TCI_OCI_ENGINE_DOCKER;
         choice->engine_is_rootless = answer.peer != 0;
@@ -72,14 +87,14 @@ static bool find_docker(struct tci_oci_choice *choice)
 
 /* A service that runs, or the program, which we start as one. Rootless it is of no use without the
  * helper that gives it its range of users. */
-static bool find_podman(struct tci_oci_choice *choice)
+static bool find_podman(struct tci_oci_choice *choice, struct tried *tried)
 {
     char places[3][TCI_ENGINE_PLACE_MAX], helper[PATH_MAX];
     const size_t count = tci_podman_places(choice->is_root, places);
     const char *host = getenv("CONTAINER_HOST");
     struct tci_engine_answer answer;
     for (size_t i = 0; i < count; i++) {
-        if (!answers(places[i], &answer))
+        if (!answers(places[i], &answer, tried))
             continue;
         choice->engine = TCI_OCI_ENGINE_PODMAN;
         choice->engine_is_rootless = answer.peer != 0;
@@ -124,18 +139,53 @@ static int take_runtime(struct tci_oci_choice *choice, enum tci_oci_runtime runt
     return missing(reterr, what, programs[runtime].remedy);
 }
 
+/* A socket is there, and cannot be used. */
+static int no_use(const char *engine, const struct tried *tried, struct tc_error *reterr)
+{
+    char what[320], why[80];
+    const char *remedy = "restart it; its log says more";
+    if (tried->problem == EACCES) {
+        (void)snprintf(why, sizeof why, "this user may not open it");
+        remedy = strcmp(engine, "docker") == 0
+                     ? "sudo usermod -aG docker USER, and log in again (who is in that group is as "
+                       "good as root); or use rootless Podman"
+                     : "let this user open it, or unset CONTAINER_HOST";
+    } else if (tried->problem == EPERM) {
+        (void)snprintf(why, sizeof why, "it is user %u's, neither root's nor one's own",
+                       (unsigned)tried->peer);
+        remedy = "name a socket of root's or of one's own";
+    } else if (tried->problem == ETIMEDOUT) {
+        (void)snprintf(why, sizeof why, "no answer within %d ms", PING_LIMIT_MS);
+    } else {
+        (void)snprintf(why, sizeof why, "%.70s", strerrordesc_np(tried->problem));
+    }
+    (void)snprintf(what, sizeof what,
+                   "container.engine is \"%s\", and its socket %.110s is of no use: %s", engine,
+                   tried->place, why);
+    return missing(reterr, what, remedy);
+}
+
 static int take_engine(const struct tci_settings *s, struct tci_oci_choice *choice,
                        struct tc_error *reterr)
 {
     const bool docker = strcmp(s->container.engine, "docker") == 0;
+    const char *const variable = docker ? "DOCKER_HOST" : "CONTAINER_HOST";
+    struct tried tried = { 0 };
     const char *place;
-    char what[256];
+    char what[320];
     if (s->rootfs)
         return missing(reterr, "container engines run images, not a \"rootfs\"",
                        "set container.engine to \"none\", or use \"image\"");
-    if (docker ? find_docker(choice) : find_podman(choice))
+    if (docker ? find_docker(choice, &tried) : find_podman(choice, &tried))
         return 0;
-    place = getenv(docker ? "DOCKER_HOST" : "CONTAINER_HOST");
+    place = getenv(variable);
+    if (place && *place && strncmp(place, "unix:///", 8) != 0) {
+        (void)snprintf(what, sizeof what, "%s is %.150s, and only engines on this host are used",
+                       variable, place);
+        return missing(reterr, what, "name a socket: unix:///run/docker.sock, or unset it");
+    }
+    if (tried.problem && tried.problem != ECONNREFUSED && (docker || (place && *place)))
+        return no_use(s->container.engine, &tried, reterr);
     if (place && *place) {
         (void)snprintf(what, sizeof what, "container.engine is \"%s\", and none answers at %.150s",
                        s->container.engine, place);
@@ -157,11 +207,12 @@ static int take_first(const struct tci_settings *s, struct tci_oci_choice *choic
                       struct tc_error *reterr)
 {
     const bool engines = !s->rootfs && !choice->engine_given;
-    if (engines && !choice->is_root && (find_podman(choice) || find_docker(choice)))
+    struct tried tried = { 0 };
+    if (engines && !choice->is_root && (find_podman(choice, &tried) || find_docker(choice, &tried)))
         return 0;
     if (find_runtime(choice, TCI_OCI_CRUN) || find_runtime(choice, TCI_OCI_RUNC))
         return 0;
-    if (engines && choice->is_root && (find_docker(choice) || find_podman(choice)))
+    if (engines && choice->is_root && (find_docker(choice, &tried) || find_podman(choice, &tried)))
         return 0;
     return missing(reterr,
                    engines

@@ -16,10 +16,12 @@
 #include <sys/eventfd.h>
 #include <sys/socket.h>
 #include <unistd.h>
+#include "base/clock.h"
 #include "base/fd.h"
 #include "base/uuid.h"
 
-enum { DEATH_MS = 5000, REMOVE_MS = 5000, UNSURE_MS = 1500 };
+/* END_MS: all of an end together, whatever the engine does. Removing gets at least REMOVE_MS of it. */
+enum { END_MS = 4500, DEATH_MS = 2000, REMOVE_MS = 1000, UNSURE_MS = 1000 };
 
 /* ---- beginning ------------------------------------------------------------------------------- */
 
@@ -183,6 +185,8 @@ static void end(struct tci_oci_cage *cage)
     struct tci_api_state *state = cage->plan->driver_state;
     struct tci_api_job *job = cage->driver_state;
     struct pollfd death = { .fd = cage->pidfd, .events = POLLIN };
+    const uint64_t until = tci_clock_us() + END_MS * UINT64_C(1000);
+    long left;
     char name[sizeof TCI_API_NAME_PREFIX + TCI_API_NAME_LENGTH];
     bool known;
     tci_oci_cage_kill(cage);
@@ -197,7 +201,8 @@ static void end(struct tci_oci_cage *cage)
         (void)tci_api_remove(job->api, name, UNSURE_MS, NULL, NULL);
         (void)nanosleep(&moment, NULL);
     }
-    if (tci_api_remove(job->api, name, REMOVE_MS, NULL, NULL) < 0)
+    left = tci_api_left_ms(until);
+    if (tci_api_remove(job->api, name, left > REMOVE_MS ? left : REMOVE_MS, NULL, NULL) < 0)
         remember(state, job->name);
     tci_api_place_cage_remove(&state->place, job->name);
     cage->watch = -1;

@@ -16,14 +16,24 @@
 #include "base/clock.h"
 #include "base/fd.h"
 
-enum { DOCKER_API = 1041, PODMAN_API = 4000, LOST_MS = 1000, LOOK_US = 1000000, STALE_MS = 1000 };
+enum {
+    DOCKER_API = 1041,
+    PODMAN_API = 4000,
+    LOST_MS = 500,
+    LOOK_US = 1000000,
+    STALE_MS = 1000,
+    /* All questions of a plan together: no call's own time limit is over them. Sweeping is the least
+     * important of them. */
+    OPEN_MS = 4000,
+    SWEEP_MS = 1500,
+};
 
-static int ask(const struct tci_api *api, const char *path, struct tci_api_answer *ret,
-               struct tc_error *reterr)
+static int ask(const struct tci_api *api, const char *path, uint64_t until,
+               struct tci_api_answer *ret, struct tc_error *reterr)
 {
     const struct tci_api_request request = { .method = "GET",
                                              .path = path,
-                                             .limit_ms = TCI_API_ASK_MS };
+                                             .limit_ms = tci_api_left_ms(until) };
     return tci_api_send(api, &request, ret, reterr);
 }
 
@@ -39,11 +49,12 @@ static int too_old(const struct tci_api *api, const struct tci_api_version *vers
 }
 
 /* Which words it understands. */
-static int agree(struct tci_api *api, struct tci_oci_choice *choice, struct tc_error *reterr)
+static int agree(struct tci_api *api, struct tci_oci_choice *choice, uint64_t until,
+                 struct tc_error *reterr)
 {
     struct tci_api_answer answer;
     struct tci_api_version version = { 0 };
-    int r = ask(api, "/_ping", &answer, reterr);
+    int r = ask(api, "/_ping", until, &answer, reterr);
     if (r == 0)
         r = tci_api_read_version(&answer, &version, reterr);
     tci_api_answer_free(&answer);
@@ -113,14 +124,14 @@ static int no_image(const struct tci_api *api, const char *reference, struct tc_
     return -1;
 }
 
-static int find_image(struct tci_oci_plan *plan, struct tci_api_state *state,
+static int find_image(struct tci_oci_plan *plan, struct tci_api_state *state, uint64_t until,
                       struct tc_error *reterr)
 {
     const struct tci_api *api = &state->api;
     const char *reference = reference_of(plan);
     struct tci_api_answer answer;
     char words[TCI_API_WORDS_MAX];
-    int r = ask_image(api, reference, TCI_API_ASK_MS, &answer, reterr);
+    int r = ask_image(api, reference, tci_api_left_ms(until), &answer, reterr);
     if (r == 0 && answer.status == 404) {
         r = no_image(api, reference, reterr);
     } else if (r == 0 && answer.status != 200) {
@@ -219,6 +230,7 @@ static int open_state(struct tci_oci_plan *plan, struct tci_api_state *state,
                                        .place = &state->place,
                                        .image = &state->image };
     char socket[TCI_OCI_SOCKET_MAX];
+    uint64_t until;
     (void)snprintf(socket, sizeof socket, "%s", plan->choice.socket);
     if (tci_api_place_open(&state->place, reterr) < 0)
         return -1;
@@ -226,11 +238,17 @@ static int open_state(struct tci_oci_plan *plan, struct tci_api_state *state,
     if (!*socket && tci_podman_service_start(&state->service, plan->choice.program, &state->place,
                                              socket, reterr) < 0)
         return -1;
+    until = tci_clock_us() + OPEN_MS * UINT64_C(1000);
     if (tci_api_open(&state->api, plan->choice.engine, socket, reterr) < 0 ||
-        agree(&state->api, &plan->choice, reterr) < 0)
+        agree(&state->api, &plan->choice, until, reterr) < 0)
         return -1;
-    tci_api_sweep(&state->api);
-    if (find_image(plan, state, reterr) < 0 || write_files(plan, state, reterr) < 0)
+    tci_api_sweep(&state->api, SWEEP_MS);
+    if (find_image(plan, state, until, reterr) < 0)
+        return -1;
+    if (plan->choice.engine == TCI_OCI_ENGINE_DOCKER &&
+        tci_api_volumes(plan, reference_of(plan), &state->image, reterr) < 0)
+        return -1;
+    if (write_files(plan, state, reterr) < 0)
         return -1;
     return plan->choice.engine == TCI_OCI_ENGINE_DOCKER
                ? tci_api_docker_body(&what, &state->body, reterr)

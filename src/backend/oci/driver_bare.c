@@ -131,6 +131,16 @@ static bool has_ended(struct bare *bare)
     return true;
 }
 
+/* gVisor's first process was killed, and its kernel ended in good order: so it was done from inside, where
+ * alone it can be done. (Who kills the sandbox on the host leaves runsc with something to say.) */
+static bool has_killed_itself(const struct tci_oci_plan *plan,
+                              const struct tci_stage_report *report)
+{
+    return plan->choice.runtime == TCI_OCI_RUNSC && report->end == TCI_STAGE_ENDED &&
+           !report->text_length && WIFEXITED(report->status) &&
+           WEXITSTATUS(report->status) == 128 + SIGKILL;
+}
+
 /* The pipe has a report, or has ended: the container is lost, or was never there. If entry has said that
  * the command ended before that, the caller has read it: this is no failure then. */
 static void step(struct tci_oci_cage *cage)
@@ -143,11 +153,13 @@ static void step(struct tci_oci_cage *cage)
     if (n < 0 && errno == EAGAIN)
         return;
     if (n >= (ssize_t)offsetof(struct tci_stage_report, text) && report.magic == TCI_STAGE_MAGIC &&
-        report.text_length <= (size_t)n - offsetof(struct tci_stage_report, text))
+        report.text_length <= (size_t)n - offsetof(struct tci_stage_report, text)) {
+        cage->ended_itself = has_killed_itself(cage->plan, &report);
         tci_stage_explain(cage->plan, &report, &cage->error);
-    else
+    } else {
         tci_error_set(&cage->error, TC_ERROR_INTERNAL,
                       "the container's stage was killed by somebody else");
+    }
     cage->failed = true;
 }
 
@@ -191,32 +203,26 @@ static const struct tci_oci_mount *mount_of(const struct tci_oci_plan *plan, con
     return found;
 }
 
-/* gVisor's files are the stage's: looked up beneath its root, links refused, so that none which the
- * command has planted leads out of what it may write to. */
+/* gVisor's files, in the stage's view of its tree (stage_view.c): what is hidden is covered there. Links are
+ * refused, so that none which the command has planted leads out of what it may write to. */
 static int open_directory(const struct tci_oci_cage *cage, const char *path,
                           struct tc_error *reterr)
 {
-    const struct tci_oci_plan *plan = cage->plan;
     const struct bare *bare = cage->driver_state;
-    const struct tci_oci_mount *m = mount_of(plan, path);
+    const struct tci_oci_mount *m = mount_of(cage->plan, path);
     struct open_how how = { .flags = O_RDONLY | O_DIRECTORY | O_CLOEXEC,
                             .resolve = RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS |
                                        RESOLVE_NO_MAGICLINKS };
     struct pollfd p = { .fd = bare ? bare->pidfd : -1, .events = POLLIN };
-    const char *rest = m ? path + strlen(m->cage) : path;
     tc_cleanup(tci_closep) int base = -1;
-    char place[PATH_MAX];
+    char place[64];
     int fd;
     if (!bare || bare->ended)
         return tci_error_set(reterr, TC_ERROR_INTERNAL, "the container is gone");
     if (m && m->kind == TCI_OCI_MOUNT_TMPFS && !m->staged)
         return tci_error_set(reterr, TC_ERROR_UNSUPPORTED,
                              "%.300s is memory of the container's own and cannot be reached", path);
-    if (m)
-        (void)snprintf(place, sizeof place, "/proc/%d/root" TCI_STAGE_MOUNTS "/%zu", bare->pid,
-                       (size_t)(m - plan->mounts));
-    else
-        (void)snprintf(place, sizeof place, "/proc/%d/root" TCI_STAGE_ROOTFS, bare->pid);
+    (void)snprintf(place, sizeof place, "/proc/%d/root" TCI_STAGE_VIEW, bare->pid);
     base = open(place, O_PATH | O_CLOEXEC);
     /* Still alive after it was opened: so it was the stage's, and not of somebody who got its number. */
     if (base >= 0 && poll(&p, 1, 0) != 0) {
@@ -225,9 +231,7 @@ static int open_directory(const struct tci_oci_cage *cage, const char *path,
     }
     if (base < 0)
         return tci_error_errno(reterr, errno, "opening %.300s in the container", path);
-    while (*rest == '/')
-        rest++;
-    fd = (int)syscall(SYS_openat2, base, *rest ? rest : ".", &how, sizeof how);
+    fd = (int)syscall(SYS_openat2, base, path[1] ? path + 1 : ".", &how, sizeof how);
     return fd < 0 ? tci_error_errno(reterr, errno, "opening %.300s in the container", path) : fd;
 }
 

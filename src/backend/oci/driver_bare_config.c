@@ -55,6 +55,24 @@ static bool is_in_root(const struct tci_oci_plan *plan, size_t index)
     return true;
 }
 
+/* What lies in a granted directory the stage mounts there, if the mount point is what the plan saw. */
+static void put_over(const struct tci_oci_plan *plan, size_t index, struct tci_stage_mount *ret)
+{
+    const struct tci_oci_mount *m = &plan->mounts[index];
+    size_t longest = 0;
+    if (!m->inner)
+        return;
+    for (size_t i = 0; i < index; i++) { /* parents come first */
+        const size_t length = strlen(plan->mounts[i].cage);
+        if (length < longest || !tci_path_is_within(m->cage, plan->mounts[i].cage))
+            continue;
+        longest = length;
+        ret->within = (uint32_t)i + 1;
+    }
+    ret->over_device = m->over_device;
+    ret->over_inode = m->over_inode;
+}
+
 uint64_t tci_stage_attributes(const struct tci_oci_mount *m)
 {
     return MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV | (m->writable ? 0 : MOUNT_ATTR_RDONLY) |
@@ -69,7 +87,9 @@ static void fill_mount(struct tci_buf *out, const struct tci_oci_plan *plan, siz
     ret->number = (uint32_t)index;
     ret->cage = put_text(out, m->cage + 1);
     ret->flags = (m->is_file || m->kind == TCI_OCI_MOUNT_FILE ? TCI_STAGE_IS_FILE : 0) |
-                 (is_in_root(plan, index) ? TCI_STAGE_MAKE_POINT : 0);
+                 (is_in_root(plan, index) ? TCI_STAGE_MAKE_POINT : 0) |
+                 (m->unlisted && !m->inner ? TCI_STAGE_IN_ROOT : 0);
+    put_over(plan, index, ret);
     switch (m->kind) {
     case TCI_OCI_MOUNT_BIND:
         ret->kind = m->source >= 0 ? TCI_STAGE_MOUNT_HANDED : TCI_STAGE_MOUNT_BIND;
@@ -84,6 +104,10 @@ static void fill_mount(struct tci_buf *out, const struct tci_oci_plan *plan, siz
         (void)snprintf(size, sizeof size, "%llu",
                        m->size == TCI_UNLIMITED ? 0ULL : (unsigned long long)m->size);
         ret->size = put_text(out, size);
+        /* An inode costs memory that the size does not count: one for each page, as in spec_mounts.c. */
+        (void)snprintf(size, sizeof size, "%llu",
+                       m->size == TCI_UNLIMITED ? 0ULL : (unsigned long long)m->size / 4096 + 64);
+        ret->inodes = put_text(out, size);
         ret->mode = put_text(out, m->mode ? m->mode : "1777");
         ret->attributes = tci_stage_attributes(m);
         /* runc gives the file system the mode of the directory below it. */
@@ -236,12 +260,20 @@ static int put_container(struct tci_buf *out, const struct tci_oci_plan *plan,
      * and is refused; the bundle tells it that nothing is to be done. */
     header->seal_root = plan->choice.runtime == TCI_OCI_RUNSC &&
                         plan->spec.settings->container.read_only_rootfs;
+    /* The image's files are root's, whom the container does not know; what is new at the top is the command's. */
+    if (plan->choice.is_root && !header->is_mapped &&
+        !plan->spec.settings->container.read_only_rootfs)
+        header->upper_owner = plan->host_uid;
+    header->has_view = plan->choice.runtime == TCI_OCI_RUNSC;
     header->has_program = plan->spec.program != TCI_PROGRAM_NONE;
     header->rootfs = put_text(out, plan->rootfs);
     header->rootfs_device = plan->rootfs_device;
     header->rootfs_inode = plan->rootfs_inode;
     (void)snprintf(size, sizeof size, "%llu", (unsigned long long)memory_size(plan->spec.settings));
     header->memory_size = put_text(out, size);
+    (void)snprintf(size, sizeof size, "%llu",
+                   (unsigned long long)(memory_size(plan->spec.settings) / 4096));
+    header->memory_inodes = put_text(out, size);
     header->program = put_text(out, plan->choice.program);
     header->points = put_points(out);
     header->words = put_words(out, plan);

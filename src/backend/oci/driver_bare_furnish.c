@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: the gate's side of a network namespace that an engine has made (tci_stage_furnish). */
+/* Owns: the gate's side of a network namespace that an engine has made, and the last word on its mounts
+ * (tci_stage_furnish). */
 #include "backend/oci/stage.h"
 
 #include <errno.h>
@@ -17,13 +18,13 @@ enum { patience_ms = 5000 };
 
 /* The namespace of that process, and of nobody who got its number later: the caller holds its socket, so
  * that it lives; should it end meanwhile, nothing is lost but a call that had failed anyway. */
-static int open_network(int pid, struct tc_error *reterr)
+static int open_namespace(int pid, const char *name, struct tc_error *reterr)
 {
     char path[64];
     int fd;
-    (void)snprintf(path, sizeof path, "/proc/%d/ns/net", pid);
+    (void)snprintf(path, sizeof path, "/proc/%d/ns/%s", pid, name);
     fd = open(path, O_RDONLY | O_CLOEXEC);
-    return fd < 0 ? tci_error_errno(reterr, errno, "opening the container's network namespace")
+    return fd < 0 ? tci_error_errno(reterr, errno, "opening the container's namespace \"%s\"", name)
                   : fd;
 }
 
@@ -41,7 +42,7 @@ static int finish(const struct tci_stage_spawn *spawn, int from, const struct tc
     n = tci_read_some(from, &report, sizeof report);
     if (n < (ssize_t)offsetof(struct tci_stage_report, text) || report.magic != TCI_STAGE_MAGIC)
         return tci_error_set(reterr, TC_ERROR_INTERNAL,
-                             "the process that furnishes the container's network was killed");
+                             "the process that furnishes the container was killed");
     if (report.end == TCI_STAGE_FURNISHED)
         return 0;
     tci_stage_explain(plan, &report, reterr);
@@ -65,17 +66,26 @@ static int run(struct tci_stage_spawn *spawn, const struct tci_oci_plan *plan,
 }
 
 int tci_stage_furnish(int pid, const struct tci_oci_plan *plan, int gate_inside,
-                      struct tc_error *reterr)
+                      const struct tci_stage_seal *seal, struct tc_error *reterr)
 {
-    tc_cleanup(tci_closep) int network = open_network(pid, reterr);
-    tc_cleanup(tci_closep) int program = -1;
-    tc_cleanup(tci_closep) int config = -1;
+    tc_cleanup(tci_closep) int network = -1, tree = -1, program = -1, config = -1;
     struct tci_stage stage = { .entry = -1, .brought = -1 };
     struct tci_stage_spawn spawn = {
-        .stage = &stage, .argv = { "furnish" }, .owner = -1, .control = network, .gate = gate_inside
+        .stage = &stage, .argv = { "furnish" }, .gate = gate_inside, .go = -1, .rootfs = -1
     };
-    if (network < 0)
+    char count[12];
+    if ((plan->has_gate && (network = open_namespace(pid, "net", reterr)) < 0) ||
+        (seal && (tree = open_namespace(pid, "mnt", reterr)) < 0))
         return -1;
+    if (seal) {
+        (void)snprintf(count, sizeof count, "%zu", seal->bind_count);
+        spawn.argv[1] = count;
+        spawn.rootfs = seal->root;
+        spawn.mounts = seal->binds;
+        spawn.mount_count = seal->bind_count;
+    }
+    spawn.control = network;
+    spawn.owner = tree;
     program = tci_program_from_bytes("toolcage-stage", tci_stage_blob, tci_stage_blob_size, reterr);
     config = program < 0 ? -1 : tci_stage_config(plan, true, reterr);
     if (config < 0)

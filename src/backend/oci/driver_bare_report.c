@@ -90,7 +90,14 @@ static void explain_end(const struct tci_oci_plan *plan, const struct tci_stage_
         tci_error_set(reterr, TC_ERROR_UNSUPPORTED,
                       "%s ended with status %d and said nothing about it", runtime_name(plan),
                       WEXITSTATUS(report->status));
-    tci_error_remedy(reterr, "see \"toolcage doctor\"");
+    /* A runtime passes descriptors to its children. What other programs of this user keep in their sockets
+     * counts, too. */
+    if (strstr(words, errno_text(ETOOMANYREFS)))
+        tci_error_remedy(reterr,
+                         "raise this process's limit on open files (ulimit -n), or find out "
+                         "who of this user keeps so many descriptors in sockets");
+    else
+        tci_error_remedy(reterr, "see \"toolcage doctor\"");
 }
 
 /* ---- what the stage says -------------------------------------------------------------------------------- */
@@ -116,6 +123,22 @@ static void explain_point(const struct tci_oci_plan *plan, const struct tci_stag
                   : report->status == ENOTDIR ? "a file at its place, and it is a directory"
                                               : errno_text(report->status));
     tci_error_remedy(reterr, "grant it at another path of the container (\"HOST:CAGE\")");
+}
+
+/* Nothing is made in a granted directory, and no link is followed there. */
+static void explain_place(const struct tci_oci_plan *plan, const struct tci_stage_report *report,
+                          struct tc_error *reterr)
+{
+    const bool is_known = report->item < plan->mount_count && plan->mounts[report->item].over;
+    tci_error_set(reterr, TC_ERROR_UNSUPPORTED, "%.200s cannot be mounted: %.300s on the host %s",
+                  mount_name(plan, report->item),
+                  is_known ? plan->mounts[report->item].over : "its place",
+                  report->status == ESTALE    ? "was exchanged since it was checked"
+                  : report->status == ELOOP   ? "has become a link"
+                  : report->status == ENOENT  ? "has gone since it was checked"
+                  : report->status == ENOTDIR ? "has a file on the way to it"
+                                              : errno_text(report->status));
+    tci_error_remedy(reterr, "call again when nobody changes it (toolcage makes nothing there)");
 }
 
 static void explain_overlay(const struct tci_oci_plan *plan, const struct tci_stage_report *report,
@@ -147,13 +170,20 @@ static void explain_other(const struct tci_oci_plan *plan, const struct tci_stag
                           report->item < plan->mount_count;
     const bool is_root = report->step == TCI_STAGE_STEP_ROOTFS ||
                          report->step == TCI_STAGE_STEP_ROOTFS_CHANGED;
-    const char *path = has_path ? plan->mounts[report->item].host : is_root ? plan->rootfs : NULL;
+    const bool is_view = report->step == TCI_STAGE_STEP_VIEW && report->item < plan->mount_count;
+    const char *path = has_path  ? plan->mounts[report->item].host
+                       : is_view ? plan->mounts[report->item].cage
+                       : is_root ? plan->rootfs
+                                 : NULL;
     tci_error_set(reterr, TC_ERROR_UNSUPPORTED, "the container could not be made: %s%s%.300s: %s",
                   report->step < tci_array_size(step_texts) ? step_texts[report->step] : "?",
                   path ? " " : "", path ? path : "", errno_text(report->status));
     if (report->step == TCI_STAGE_STEP_SOURCE_CHANGED ||
         report->step == TCI_STAGE_STEP_ROOTFS_CHANGED)
         tci_error_remedy(reterr, "find out who exchanged it, and call again");
+    else if (is_view)
+        tci_error_remedy(reterr, "what is mounted inside a granted directory must be there, and "
+                                 "be no link: find out who removed it");
     else if (report->step == TCI_STAGE_STEP_GATE)
         tci_error_remedy(reterr, "see gate_local_route and gate_redirect in \"toolcage doctor\"");
     else
@@ -167,6 +197,8 @@ void tci_stage_explain(const struct tci_oci_plan *plan, const struct tci_stage_r
         explain_end(plan, report, reterr);
     else if (report->step == TCI_STAGE_STEP_POINT)
         explain_point(plan, report, reterr);
+    else if (report->step == TCI_STAGE_STEP_PLACE)
+        explain_place(plan, report, reterr);
     else if (report->step == TCI_STAGE_STEP_OVERLAY && report->item == 0)
         explain_overlay(plan, report, reterr);
     else if (report->step == TCI_STAGE_STEP_START && report->item == 1)

@@ -104,17 +104,27 @@ static int make_directories(const struct tci_image_store *store, struct tc_error
     }
 }
 
-/* The attack: whoever can write here decides what we run, and as root's image what everybody runs. */
+/* The attack: whoever can write here decides what we run, and as root's image what everybody runs; and
+ * whoever can write one of its directories exchanges what is unpacked there. */
 static int check_owner(const struct tci_image_store *store, struct tc_error *reterr)
 {
-    struct stat status;
-    if (fstat(store->directory, &status) < 0)
-        return tci_image_store_fail(store, "look", reterr);
-    if ((status.st_uid == 0 || status.st_uid == geteuid()) && !(status.st_mode & 0022))
-        return 0;
-    tci_error_set(reterr, TC_ERROR_IO, "others can write the image store %s", store->path);
-    tci_error_remedy(reterr, "use a directory that only you or root can write");
-    return -1;
+    static const char *const parts[] = { ".", "blobs", "blobs/sha256", "unpacked", "tmp" };
+    for (size_t i = 0; i < tci_array_size(parts); i++) {
+        struct stat status;
+        if (fstatat(store->directory, parts[i], &status, 0) < 0) {
+            if (errno == ENOENT)
+                continue;
+            return tci_image_store_fail(store, "look", reterr);
+        }
+        if (S_ISDIR(status.st_mode) && (status.st_uid == 0 || status.st_uid == geteuid()) &&
+            !(status.st_mode & 0022))
+            continue;
+        tci_error_set(reterr, TC_ERROR_IO, "others can write the image store %s%s%s", store->path,
+                      i ? "/" : "", i ? parts[i] : "");
+        tci_error_remedy(reterr, "use a directory that only you or root can write");
+        return -1;
+    }
+    return 0;
 }
 
 static int open_parts(struct tci_image_store *store, struct tc_error *reterr)

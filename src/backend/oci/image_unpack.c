@@ -40,6 +40,13 @@ static int bad(const struct unpacking *unpacking, const char *why, struct tc_err
     return -1;
 }
 
+/* What could not be made. A name that is there already came from this archive: the directory was empty. */
+static int cannot(const struct unpacking *unpacking, struct tc_error *reterr)
+{
+    return errno == EEXIST ? bad(unpacking, "has a name twice", reterr)
+                           : tci_image_store_fail(unpacking->store, "unpack", reterr);
+}
+
 static int take(struct unpacking *unpacking, void *bytes, size_t length, struct tc_error *reterr)
 {
     char *to = bytes;
@@ -143,7 +150,7 @@ static int unpack_file(struct unpacking *unpacking, const char *name, uint64_t m
     uint64_t left = size;
 
     if (fd < 0)
-        return tci_image_store_fail(unpacking->store, "unpack", reterr);
+        return cannot(unpacking, reterr);
     while (left > 0) {
         size_t part = left < copy_size ? (size_t)left : copy_size;
         size_t padded = (part + block - 1) / block * block;
@@ -190,7 +197,7 @@ static int unpack_entry(struct unpacking *unpacking, const char *header, struct 
         r = symlinkat(to, unpacking->parent, name);
     else
         return bad(unpacking, "has something that is no file, directory or link", reterr);
-    return r < 0 ? tci_image_store_fail(unpacking->store, "unpack", reterr) : 0;
+    return r < 0 ? cannot(unpacking, reterr) : 0;
 }
 
 static int unpack_all(struct unpacking *unpacking, struct tc_error *reterr)

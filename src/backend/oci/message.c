@@ -28,12 +28,14 @@ static uint32_t flags_of(const struct tci_oci_plan *plan, const struct tc_io *io
         flags |= TCI_ENTRY_TERMINAL;
     if (io->program > 0)
         flags |= TCI_ENTRY_BRING;
-    if (plan->spec.settings->container.no_new_privileges)
+    /* gVisor takes a filter only with it, and the filter is what keeps setuid files from the host. */
+    if (plan->spec.settings->container.no_new_privileges || plan->choice.runtime == TCI_OCI_RUNSC)
         flags |= TCI_ENTRY_NO_NEW_PRIVS;
     return flags;
 }
 
-/* Is there something of the host that may be read and not written? Only with a read-only root can all places for
+/* Is there something of the host that may be read and not written? It may be a named pipe, or hold some, and a
+ * read-only mount does not stop writing to these. Only with a read-only root can all places for
  * writing be listed; and gVisor opens no named pipe of the host. */
 static bool lists_places(const struct tci_oci_plan *plan)
 {
@@ -42,8 +44,7 @@ static bool lists_places(const struct tci_oci_plan *plan)
         plan->choice.runtime == TCI_OCI_RUNSC)
         return false;
     for (size_t i = 0; i < plan->mount_count; i++)
-        if (plan->mounts[i].kind == TCI_OCI_MOUNT_BIND && !plan->mounts[i].writable &&
-            !plan->mounts[i].is_file)
+        if (plan->mounts[i].kind == TCI_OCI_MOUNT_BIND && !plan->mounts[i].writable)
             return true;
     return false;
 }

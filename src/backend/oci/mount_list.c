@@ -30,34 +30,63 @@ static int check_text(struct tci_oci_mount_build *b, const char *cage)
                          "a container has no paths that are not UTF-8");
 }
 
+/*
+ * The attack: a hidden file is replaced on the host, by its owner or by another tool. The kernel takes the
+ * cover away together with the old file, so a container that was made before shows the new one. Whoever
+ * uses the plan again looks whether it still is the same (tci_oci_is_stale).
+ */
+static int note_place(struct tci_oci_mount_build *b, struct tci_oci_mount *m)
+{
+    struct tci_oci_plan *plan = b->plan;
+    char host[TCI_PATH_MAX + 1];
+    bool is_directory = false;
+    tc_cleanup(tci_closep) int fd = -1;
+    int r;
+    if (!tci_oci_host_path(plan, m->cage, host, sizeof host))
+        return 0; /* in the image, or in memory */
+    fd = tci_granted_open(&plan->writables, host);
+    r = fd < 0 ? fd : tci_granted_identify(fd, &m->over_device, &m->over_inode, &is_directory);
+    if (r < 0)
+        return tci_error_errno(b->reterr, -r, "the mount point %.300s", host);
+    m->over = tci_arena_strdup(plan->arena, host);
+    if (!m->over)
+        return tci_error_no_memory(b->reterr);
+    m->over_handle = tci_take_fd(&fd);
+    return 0;
+}
+
+static int make_room(struct tci_oci_mount_build *b)
+{
+    struct tci_oci_plan *plan = b->plan;
+    size_t capacity = b->capacity ? b->capacity * 2 : 32;
+    struct tci_oci_mount *items;
+    if (plan->mount_count == mounts_max)
+        return tci_error_set(b->reterr, TC_ERROR_TOO_LARGE,
+                             "the container would have more than %d mounts", (int)mounts_max);
+    if (plan->mount_count < b->capacity)
+        return 0;
+    items = tci_arena_new_array(plan->arena, capacity, struct tci_oci_mount);
+    if (!items)
+        return tci_error_no_memory(b->reterr);
+    if (plan->mount_count)
+        memcpy(items, plan->mounts, plan->mount_count * sizeof *items);
+    plan->mounts = items;
+    b->capacity = capacity;
+    return 0;
+}
+
 struct tci_oci_mount *tci_oci_mount_add(struct tci_oci_mount_build *b, enum tci_oci_mount_kind kind,
                                         const char *cage)
 {
     struct tci_oci_plan *plan = b->plan;
-    struct tci_oci_mount *m;
-    if (check_text(b, cage) < 0)
+    const struct tci_oci_mount *around = tci_oci_mount_around(plan, cage);
+    struct tci_oci_mount m = { .kind = kind, .cage = cage, .source = -1, .over_handle = -1 };
+    m.inner = plan->choice.engine == TCI_OCI_ENGINE_NONE && around &&
+              (around->kind == TCI_OCI_MOUNT_BIND || around->inner);
+    if (check_text(b, cage) < 0 || make_room(b) < 0 || note_place(b, &m) < 0)
         return NULL;
-    if (plan->mount_count == mounts_max) {
-        tci_error_set(b->reterr, TC_ERROR_TOO_LARGE, "the container would have more than %d mounts",
-                      (int)mounts_max);
-        return NULL;
-    }
-    if (plan->mount_count == b->capacity) {
-        size_t capacity = b->capacity ? b->capacity * 2 : 32;
-        struct tci_oci_mount *items = tci_arena_new_array(plan->arena, capacity,
-                                                          struct tci_oci_mount);
-        if (!items) {
-            tci_error_no_memory(b->reterr);
-            return NULL;
-        }
-        if (plan->mount_count)
-            memcpy(items, plan->mounts, plan->mount_count * sizeof *items);
-        plan->mounts = items;
-        b->capacity = capacity;
-    }
-    m = &plan->mounts[plan->mount_count++];
-    *m = (struct tci_oci_mount){ .kind = kind, .cage = cage, .source = -1 };
-    return m;
+    plan->mounts[plan->mount_count] = m;
+    return &plan->mounts[plan->mount_count++];
 }
 
 int tci_oci_mask(struct tci_oci_mount_build *b, const char *cage)

@@ -10,6 +10,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 #include "base/fd.h"
 #include "base/path.h"
@@ -89,6 +90,23 @@ static bool keeps_handles(const struct tci_oci_plan *plan)
     return plan->choice.engine == TCI_OCI_ENGINE_NONE && plan->choice.is_root;
 }
 
+/* The attack: a read-only mount of a named pipe keeps nobody from writing to it, and somebody on the host
+ * reads. Landlock does; where entry cannot have it (message.c), such a grant is refused. */
+static int check_pipe(struct tci_oci_mount_build *b, const struct tci_path_rule *rule, int fd)
+{
+    const struct tci_container *container = &b->plan->spec.settings->container;
+    struct stat status;
+    if (rule->access == TCI_ACCESS_WRITABLE ||
+        (container->read_only_rootfs && container->no_new_privileges) || fstat(fd, &status) < 0 ||
+        !S_ISFIFO(status.st_mode))
+        return 0;
+    tci_error_set(b->reterr, TC_ERROR_UNSUPPORTED,
+                  "the named pipe %.300s cannot be granted for reading alone here", rule->host);
+    tci_error_remedy(b->reterr, "leave out container.read_only_rootfs = false and "
+                                "container.no_new_privileges = false, or grant it as writable");
+    return -1;
+}
+
 static int place_grant(struct tci_oci_mount_build *b, const struct tci_path_rule *rule)
 {
     const struct tci_oci_plan *plan = b->plan;
@@ -103,7 +121,7 @@ static int place_grant(struct tci_oci_mount_build *b, const struct tci_path_rule
         return 0; /* tci_oci_is_stale looks again */
     if (r < 0)
         return grant_missing(b, rule, r);
-    if (prepare(b, rule->cage, !is_directory) < 0 ||
+    if (check_pipe(b, rule, fd) < 0 || prepare(b, rule->cage, !is_directory) < 0 ||
         !(m = tci_oci_mount_add(b, TCI_OCI_MOUNT_BIND, rule->cage)))
         return -1;
     m->host = rule->host;
@@ -159,9 +177,10 @@ static int cover_directory(struct tci_oci_mount_build *b, const char *cage)
     m->size = cover_size;
     m->mode = "0111";
     m->no_exec = true;
-    /* Places inside it are made after it is mounted, by the runtime: then it must be the runtime's. */
+    /* Places inside it are made after it is mounted: by the stage in a granted directory, elsewhere by the
+     * runtime, and then it must be the runtime's. */
     m->writable = tci_oci_has_inside(b, cage);
-    m->staged = !m->writable && tci_oci_stages_memory(b->plan);
+    m->staged = m->inner || (!m->writable && tci_oci_stages_memory(b->plan));
     return 0;
 }
 

@@ -21,6 +21,11 @@ struct tci_oci_mount_build {
     size_t masked_count, masked_capacity; /* of plan->masked, without its NULL */
 };
 
+/* Files of the account that every container has of its own: passwd and group, the first of etc_files.h. */
+enum { TCI_OCI_ACCOUNTS = 2 };
+/* mounts.c: not where an engine's image knows the user by name. */
+bool tci_oci_brings_accounts(const struct tci_oci_plan *plan);
+
 /* ---- mount_list.c ---------------------------------------------------------------------------------- */
 
 /* One more mount; `cage` outlives the plan. NULL: *reterr is set. */

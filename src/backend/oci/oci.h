@@ -78,6 +78,14 @@ struct tci_oci_mount {
     const char *host;       /* BIND: normal form */
     uint64_t device, inode; /* BIND: what was there when the plan was made */
     int source;             /* BIND: O_PATH handle, for root's bare runtimes; -1 */
+    /* Inside a granted directory: the host's file or directory that it lies on, or NULL. It is held open,
+     * so that no other one gets its number while the plan lives. */
+    const char *over;
+    uint64_t over_device, over_inode;
+    int over_handle;
+    bool
+        inner; /* bare: in a granted directory, or in a cover of one: the stage mounts it there itself */
+    bool unlisted; /* bare: so the bundle says nothing of it */
     bool is_file, writable, no_exec;
     bool staged;   /* TMPFS: made by the stage and bound like a path (runc, gVisor) */
     uint64_t size; /* TMPFS */
@@ -171,6 +179,8 @@ int tci_oci_seccomp(struct tci_oci_plan *plan, struct tc_error *reterr);
 #define TCI_STAGE_MOUNTS    TCI_STAGE_DIRECTORY "/m"
 #define TCI_STAGE_STATE     TCI_STAGE_DIRECTORY "/state"
 #define TCI_STAGE_OWN       TCI_STAGE_DIRECTORY "/own" /* entry, program: bound to TCI_ENTRY_DIRECTORY */
+/* gVisor: the container's tree once more, with everything that is mounted in it, for who looks from outside. */
+#define TCI_STAGE_VIEW TCI_STAGE_DIRECTORY "/view"
 /* The network namespace with the gate in it, as the runtime joins it. */
 #define TCI_STAGE_NETWORK "/proc/1/ns/net"
 /*
@@ -204,6 +214,7 @@ struct tci_oci_cage {
     uint64_t silent_us; /* when its socket ended before its hello; 0: it did not */
     bool hello;         /* it waits for a call */
     bool failed;        /* it could not be made, or was lost: `error` says why */
+    bool ended_itself;  /* gVisor: lost, because somebody inside has killed its first process */
     struct tc_error error;
     struct tci_oci_cage *next; /* in the pool */
 };

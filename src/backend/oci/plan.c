@@ -4,7 +4,7 @@
  * that one cannot keep (refused), limits, users, mounts, filters, and for bare runtimes the bundle. The
  * plan is the same for every call of a tool; what differs goes to entry (inside/entry_abi.h).
  */
-#include "backend/oci/plan.h"
+#include "backend/oci/mounts.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -13,6 +13,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 #include "backend/environment.h"
+#include "backend/etc_files.h"
 #include "base/fd.h"
 #include "base/path.h"
 
@@ -82,7 +83,8 @@ static int compile_filter(struct tci_oci_plan *plan, struct tc_error *reterr)
     const struct tci_filter_spec spec = { .syscalls = &s->syscalls, .flags = filter_flags(plan) };
     if (tci_filter_compile(&spec, &plan->filter, reterr) < 0)
         return -1;
-    if (s->container.no_new_privileges)
+    /* gVisor's own kernel knows no other way to become somebody than a setuid file, and shows none. */
+    if (s->container.no_new_privileges || plan->choice.runtime == TCI_OCI_RUNSC)
         return 0;
     /* The kernel takes a filter only from who gives up new privileges. So the outer profile alone is
      * there, which is the default one for every tool. */
@@ -233,7 +235,25 @@ static bool has_appeared(const struct tci_oci_plan *plan, const struct tci_path_
     return fd >= 0;
 }
 
-/* A workspace was made anew, the image was, or an optional path has appeared. */
+/* Has a tool put its own passwd or group into a granted /etc? A runtime reads these, and takes its time if
+ * they are large, or a named pipe: ours lie over them from now on. */
+static bool has_accounts(const struct tci_oci_plan *plan)
+{
+    for (unsigned i = 0; i < TCI_OCI_ACCOUNTS; i++) {
+        char buffer[TCI_PATH_MAX + 1];
+        const char *cage = tci_etc_path(i), *host;
+        tc_cleanup(tci_closep) int fd = -1;
+        host = tci_oci_host_path(plan, cage, buffer, sizeof buffer);
+        if (!host || has_mount(plan, cage) || !tci_oci_brings_accounts(plan))
+            continue;
+        fd = tci_granted_open(&plan->writables, host);
+        if (fd >= 0 || fd == -ELOOP)
+            return true;
+    }
+    return false;
+}
+
+/* A workspace was made anew, what a cover lies on was, the image was, or an optional path has appeared. */
 static bool is_stale(const struct tci_oci_plan *plan)
 {
     const struct tci_filesystem *fs = &plan->spec.settings->filesystem;
@@ -245,7 +265,12 @@ static bool is_stale(const struct tci_oci_plan *plan)
         if (m->kind == TCI_OCI_MOUNT_BIND &&
             !tci_granted_is_same(&plan->writables, m->host, m->device, m->inode))
             return true;
+        if (m->over &&
+            !tci_granted_is_same(&plan->writables, m->over, m->over_device, m->over_inode))
+            return true;
     }
+    if (has_accounts(plan))
+        return true;
     for (size_t i = 0; i < fs->count; i++)
         if (fs->rules[i].optional && has_appeared(plan, &fs->rules[i]))
             return true;
@@ -265,8 +290,11 @@ static void free_plan(struct tci_oci_plan *plan)
     tci_oci_bury_all(plan);
     if (plan->is_open && plan->driver->close)
         plan->driver->close(plan);
-    for (size_t i = 0; i < plan->mount_count; i++)
+    for (size_t i = 0; i < plan->mount_count; i++) {
         (void)tci_close(plan->mounts[i].source);
+        if (plan->mounts[i].over)
+            (void)tci_close(plan->mounts[i].over_handle);
+    }
     tci_idmap_close(&plan->idmap);
     tci_filter_free(&plan->filter);
     tci_cgroups_free(plan->cgroups);

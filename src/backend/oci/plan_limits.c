@@ -42,6 +42,26 @@ static void limit_processes(struct tci_oci_plan *plan, unsigned has)
         add_limit(plan, RLIMIT_NPROC, pids + 1);
 }
 
+/*
+ * The attack: a tool puts as many descriptors into sockets as its limit allows and reads none of them. The
+ * kernel counts these for each user, and compares them with the limit of whoever sends next: with one as
+ * high as ours, no other call of this user gets its streams, and no gVisor of root's its files. What runs
+ * in gVisor itself has no descriptors of the host.
+ */
+static void limit_files(struct tci_oci_plan *plan)
+{
+    static const uint64_t room = 253 /* in one message, SCM_MAX_FD */ + 64 /* ours */;
+    uint64_t files = plan->spec.settings->files;
+    struct rlimit now = { RLIM_INFINITY, RLIM_INFINITY };
+    if (plan->choice.runtime != TCI_OCI_RUNSC && getrlimit(RLIMIT_NOFILE, &now) == 0 &&
+        now.rlim_cur != RLIM_INFINITY) {
+        uint64_t most = now.rlim_cur > 2 * room ? now.rlim_cur - room : now.rlim_cur / 2;
+        files = files < most ? files : most;
+    }
+    if (files != TCI_UNLIMITED)
+        add_limit(plan, RLIMIT_NOFILE, files);
+}
+
 void tci_oci_limits(struct tci_oci_plan *plan)
 {
     const struct tci_settings *s = plan->spec.settings;
@@ -62,8 +82,7 @@ void tci_oci_limits(struct tci_oci_plan *plan)
         add_limit(plan, RLIMIT_RTPRIO, 0);
         add_limit(plan, RLIMIT_NICE, 0);
     }
-    if (s->files != TCI_UNLIMITED)
-        add_limit(plan, RLIMIT_NOFILE, s->files);
+    limit_files(plan);
     if (s->disk != TCI_UNLIMITED)
         add_limit(plan, RLIMIT_FSIZE, s->disk);
     /* Where the group's clock is looked at, this is only for when nobody looks: it counts in ticks, and

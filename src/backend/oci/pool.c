@@ -9,9 +9,16 @@
  */
 #include "backend/oci/oci.h"
 
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/openat2.h>
 #include <poll.h>
+#include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/eventfd.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 #include "base/clock.h"
 #include "base/fd.h"
@@ -39,11 +46,62 @@ struct tci_oci_pool {
     uint64_t rest_us, rest_until;
 };
 
+/* Is it still a mount? What cannot be looked at (another user's directory) counts as one: the plan looks at
+ * it, too. */
+static bool is_mounted(int root, const char *path)
+{
+    struct open_how how = { .flags = O_PATH | O_NOFOLLOW | O_CLOEXEC,
+                            .resolve = RESOLVE_IN_ROOT | RESOLVE_NO_MAGICLINKS };
+    struct statx found = { 0 };
+    tc_cleanup(tci_closep) int fd = (int)syscall(SYS_openat2, root, path, &how, sizeof how);
+    if (fd < 0)
+        return errno != ENOENT && errno != ENOTDIR && errno != ELOOP;
+    if (statx(fd, "", AT_EMPTY_PATH, STATX_TYPE, &found) < 0 ||
+        !(found.stx_attributes_mask & STATX_ATTR_MOUNT_ROOT))
+        return true;
+    return found.stx_attributes & STATX_ATTR_MOUNT_ROOT;
+}
+
+/* gVisor hands over no root: the stage has its tree once more (stage_view.c), and what uncovers a file here
+ * does so everywhere. */
+static bool is_covered(const struct tci_oci_cage *cage, const char *path)
+{
+    const struct tci_oci_driver *driver = cage->plan->driver;
+    const char *name = strrchr(path, '/');
+    char directory[PATH_MAX];
+    tc_cleanup(tci_closep) int fd = -1;
+    if (cage->root >= 0)
+        return is_mounted(cage->root, path);
+    if (!driver->open_directory || !name || (size_t)(name - path) >= sizeof directory)
+        return true;
+    (void)snprintf(directory, sizeof directory, "%.*s/", (int)(name - path), path);
+    if (name != path)
+        directory[name - path] = '\0';
+    fd = driver->open_directory(cage, directory, NULL);
+    return fd < 0 || is_mounted(fd, name + 1);
+}
+
+/*
+ * The attack: a hidden file of a granted directory is replaced while the container waits. With the old file
+ * its cover goes, and the next call reads the new one. The plan looks at the host before each call
+ * (tci_oci_is_stale); this looks at the container itself, where a file that went and came back is seen.
+ */
+static bool has_lost_cover(const struct tci_oci_cage *cage)
+{
+    const struct tci_oci_plan *plan = cage->plan;
+    for (size_t i = 0; i < plan->mount_count; i++)
+        if (plan->mounts[i].over && !is_covered(cage, plan->mounts[i].cage))
+            return true;
+    return false;
+}
+
+/* It is of no use any more. */
 static bool has_ended(const struct tci_oci_cage *cage)
 {
     struct pollfd p[] = { { .fd = cage->control, .events = POLLIN },
                           { .fd = cage->pidfd, .events = POLLIN } };
-    return poll(p, tci_array_size(p), 0) != 0; /* nobody says anything before the call */
+    /* Nobody says anything before the call. */
+    return poll(p, tci_array_size(p), 0) != 0 || has_lost_cover(cage);
 }
 
 static void wake(const struct tci_oci_pool *pool)

@@ -17,7 +17,7 @@
 #include "base/fd.h"
 
 /* So long a killed container may take to be gone. */
-enum { gone_us = 10000000 };
+enum { gone_us = 10000000, told_us = 1000000 };
 
 /* ---- start ---------------------------------------------------------------------------------------- */
 
@@ -131,11 +131,18 @@ static int send_message(struct tc_run *run, struct tc_error *reterr)
             (void)epoll_ctl(run->epoll, EPOLL_CTL_MOD, run->cage->control, &event);
             return 0;
         }
+        /* Other processes of this user have too many descriptors on their way: tools could do that to each
+         * other. Again and again, until the call's time is over. */
+        if (n < 0 && errno == ETOOMANYREFS) {
+            run->crowded = true;
+            return tci_oci_watch_timer(run, reterr);
+        }
         if (n < 0 && (errno == EPIPE || errno == ECONNRESET))
             break; /* it says why, or its end does */
         if (n < 0)
             return tci_error_errno(reterr, errno, "sending the command to the container");
         tci_oci_drop_streams(run);
+        run->crowded = false;
         run->sent += (size_t)n;
     }
     if (run->watched[0] >= 0) {
@@ -245,6 +252,7 @@ static void read_reports(struct tc_run *run)
             return;
         if (n <= 0) {
             run->silent = true;
+            run->silent_us = tci_clock_us();
             return;
         }
         run->incoming_length += (size_t)n;
@@ -256,6 +264,13 @@ static void read_reports(struct tc_run *run)
     }
 }
 
+/* Of gVisor only the socket's end is known. Its runtime says a moment later how it came to it. */
+static bool is_told(const struct tc_run *run)
+{
+    return run->plan->choice.engine == TCI_OCI_ENGINE_NONE && run->cage->watch >= 0 &&
+           run->started && !run->killed_us && tci_clock_us() - run->silent_us < told_us;
+}
+
 /* Does nobody live any more? The end of pid 1 is the end of its namespace. Where its process is not known
  * (gVisor), its socket ends with the kernel that it had, and the driver knows the rest. */
 static bool has_ended(struct tc_run *run)
@@ -263,7 +278,7 @@ static bool has_ended(struct tc_run *run)
     const struct tci_oci_cage *cage = run->cage;
     if (!run->ended)
         run->ended = cage->failed || tci_oci_is_readable(cage->pidfd) ||
-                     (run->silent && cage->pidfd < 0);
+                     (run->silent && cage->pidfd < 0 && !is_told(run));
     return run->ended;
 }
 
@@ -274,8 +289,11 @@ static bool is_over(struct tc_run *run)
         return true;
     if (run->killed_us && (!run->started || tci_clock_us() - run->killed_us > gone_us))
         return true;
-    if (!has_ended(run))
+    if (!has_ended(run)) {
+        if (run->silent)
+            (void)tci_oci_watch_timer(run, NULL);
         return false;
+    }
     read_reports(run); /* what it said before it ended */
     return true;
 }

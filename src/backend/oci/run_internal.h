@@ -26,12 +26,14 @@ struct tc_run {
     bool is_counted;    /* among the plan's calls */
     bool was_lost;      /* the cage had failed by itself before */
     unsigned hit;
-    bool starving; /* the group ran out of memory: somebody is about to be killed */
-    bool hold;     /* files will be brought back */
-    bool begun;    /* the message is on its way */
-    bool started;  /* the command's program runs, or ran */
-    bool silent;   /* the socket has ended */
-    bool ended;    /* nobody of the container lives */
+    bool starving;      /* the group ran out of memory: somebody is about to be killed */
+    bool hold;          /* files will be brought back */
+    bool begun;         /* the message is on its way */
+    bool crowded;       /* it is not: the kernel lets no more descriptors pass */
+    bool started;       /* the command's program runs, or ran */
+    bool silent;        /* the socket has ended */
+    uint64_t silent_us; /* when */
+    bool ended;         /* nobody of the container lives */
 };
 
 /* run.c: the call's own streams are the container's now, or nobody's. */

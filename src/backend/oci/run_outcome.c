@@ -35,10 +35,16 @@ static void describe_waiting(const struct tc_run *run, struct tc_error *reterr)
 {
     const struct tci_oci_cage *cage = run->cage;
     tci_error_set(reterr, TC_ERROR_UNSUPPORTED, "the command never started: still waiting for %s",
-                  cage->hello          ? "its program to be started in the container"
+                  run->crowded         ? "the kernel, which passes on no streams while other "
+                                         "programs of this user keep too many descriptors in "
+                                         "their sockets"
+                  : cage->hello        ? "its program to be started in the container"
                   : cage->control >= 0 ? "the container's first process"
                                        : "the container to be made");
-    tci_error_remedy(reterr, "allow a longer \"timeout\", or see \"toolcage doctor\"");
+    tci_error_remedy(reterr, run->crowded
+                                 ? "raise this process's limit on open files (ulimit -n), or lower "
+                                   "\"files\" of the tools that run beside it"
+                                 : "allow a longer \"timeout\", or see \"toolcage doctor\"");
 }
 
 static void describe_loss(const struct tc_run *run, struct tc_error *reterr)
@@ -65,8 +71,9 @@ void tci_oci_outcome(struct tc_run *run, struct tc_outcome *ret, struct tc_error
         ret->status = r->status;
     } else if (r->kind == TCI_ENTRY_BROKEN) {
         describe_report(run, reterr);
-    } else if (run->started && (run->killed_us || ret->hit)) {
-        ret->end = TCI_END_SIGNALED; /* by us, or by the kernel together with its tree */
+    } else if (run->started && (run->killed_us || ret->hit || run->cage->ended_itself)) {
+        /* By us, by the kernel together with its tree, or by one of its own. */
+        ret->end = TCI_END_SIGNALED;
         ret->status = SIGKILL;
     } else if (run->killed_us && !run->was_lost) {
         describe_waiting(run, reterr);

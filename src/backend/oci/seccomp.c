@@ -10,12 +10,14 @@
  * The same policy gives the same bytes.
  */
 #include <errno.h>
+#include <fcntl.h>
 #include <linux/audit.h>
 #include <linux/personality.h>
 #include <sched.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include "backend/filter/filter_table.h"
 #include "backend/oci/oci.h"
 #include "base/base64.h"
@@ -31,10 +33,17 @@
 
 enum { profile_max = 64 * 1024 };
 
-/* New namespaces: capabilities over kernel code that expects an administrator. */
-static const uint64_t namespaces = CLONE_NEWNS | CLONE_NEWCGROUP | CLONE_NEWUTS | CLONE_NEWIPC |
-                                   CLONE_NEWUSER | CLONE_NEWPID | CLONE_NEWNET;
+enum {
+    namespaces = CLONE_NEWNS | CLONE_NEWCGROUP | CLONE_NEWUTS | CLONE_NEWIPC | CLONE_NEWUSER |
+                 CLONE_NEWPID | CLONE_NEWNET,
+    set_id = S_ISUID | S_ISGID,
+    makes_file = O_CREAT | (O_TMPFILE & ~O_DIRECTORY),
+};
+static const uint64_t none[] = { 0 };
+/* No device nodes, which are doors to the kernel's drivers. */
+static const uint64_t file_types[] = { 0, S_IFREG, S_IFIFO, S_IFSOCK };
 /* No AF_VSOCK (the hypervisor), AF_ALG, AF_PACKET or any other old family. */
+/* AF_UNIX is the first: see choice.no_unix. */
 static const uint64_t families[] = { AF_UNIX, AF_INET, AF_INET6, AF_NETLINK };
 /* Those that change no mitigation of the kernel. */
 static const uint64_t personalities[] = { 0, PER_LINUX32, 0x20000 /* UNAME26 */,
@@ -43,6 +52,7 @@ static const uint64_t personalities[] = { 0, PER_LINUX32, 0x20000 /* UNAME26 */,
 /* Which calls: bit for bit by their index. */
 struct choice {
     bool allowed[TCI_CALL_COUNT];
+    bool no_unix; /* no new AF_UNIX sockets: those of the host could be in what is granted */
 };
 
 static void allow_profile(struct choice *choice, unsigned bit)
@@ -73,6 +83,8 @@ static void choose(const struct tci_oci_plan *plan, struct choice *choice)
     /* Entry starts processes, waits, sends signals and descriptors; a runtime in Go has threads until its
      * very last call. All of that is in the strict profile. */
     allow_profile(choice, TCI_PROFILE_S);
+    choice->no_unix = plan->choice.engine == TCI_OCI_ENGINE_NONE &&
+                      (plan->spec.settings->filesystem.count || plan->spec.settings->rootfs);
     /* And with an engine entry connects to us. */
     if (plan->choice.engine != TCI_OCI_ENGINE_NONE)
         choice->allowed[TCI_CALL_socket] = choice->allowed[TCI_CALL_connect] = true;
@@ -103,53 +115,77 @@ static void end_rule(struct tci_json *json, const char *action)
     tci_json_string(json, "action", action);
 }
 
-/* One rule for each value: rules of one call are alternatives. Whole words are compared: an argument with
- * high bits, which the kernel would ignore, matches none and is refused. */
-static void write_narrow(struct tci_json *json, enum tci_call call, const char *operator,
-                         const uint64_t * values, size_t count)
+/* A call is allowed where an argument is one of these values; or, with a mask, where its bits are. */
+struct narrow {
+    enum tci_call call;
+    unsigned argument;
+    uint64_t
+        mask; /* 0: the whole word. One with high bits, which the kernel ignores, is refused then */
+    const uint64_t *values;
+    size_t count;
+};
+
+/* One rule for each value, `from` this one on: rules of one call are alternatives. */
+static void write_narrow(struct tci_json *json, const struct narrow *narrow, size_t from)
 {
-    for (size_t i = 0; i < count; i++) {
+    for (size_t i = from; i < narrow->count; i++) {
         begin_rule(json);
-        tci_json_string(json, NULL, tci_call_name(call));
+        tci_json_string(json, NULL, tci_call_name(narrow->call));
         end_rule(json, "SCMP_ACT_ALLOW");
         tci_json_array_begin(json, "args");
         tci_json_object_begin(json, NULL);
-        tci_json_unsigned(json, "index", 0);
-        tci_json_unsigned(json, "value", values[i]);
-        if (call == TCI_CALL_clone)
-            tci_json_unsigned(json, "valueTwo", 0);
-        tci_json_string(json, "op", operator);
+        tci_json_unsigned(json, "index", narrow->argument);
+        tci_json_unsigned(json, "value", narrow->mask ? narrow->mask : narrow->values[i]);
+        if (narrow->mask)
+            tci_json_unsigned(json, "valueTwo", narrow->values[i]);
+        tci_json_string(json, "op", narrow->mask ? "SCMP_CMP_MASKED_EQ" : "SCMP_CMP_EQ");
         tci_json_object_end(json);
         tci_json_array_end(json);
         tci_json_object_end(json);
     }
 }
 
+/* A new namespace gives capabilities over kernel code that expects an administrator. A file that is setuid
+ * would be the caller's own in a writable grant, and root's if root asks: whoever starts it becomes that one.
+ * Where a file is not made, the mode of open may be anything. */
+static const struct narrow narrowed[] = {
+    { TCI_CALL_clone, 0, namespaces, none, 1 },
+    { TCI_CALL_socket, 0, 0, families, tci_array_size(families) },
+    { TCI_CALL_personality, 0, 0, personalities, tci_array_size(personalities) },
+    { TCI_CALL_chmod, 1, set_id, none, 1 },
+    { TCI_CALL_fchmod, 1, set_id, none, 1 },
+    { TCI_CALL_fchmodat, 2, set_id, none, 1 },
+    { TCI_CALL_fchmodat2, 2, set_id, none, 1 },
+    { TCI_CALL_creat, 1, set_id, none, 1 },
+    { TCI_CALL_open, 1, makes_file, none, 1 },
+    { TCI_CALL_open, 2, set_id, none, 1 },
+    { TCI_CALL_openat, 2, makes_file, none, 1 },
+    { TCI_CALL_openat, 3, set_id, none, 1 },
+    { TCI_CALL_mknod, 1, set_id | S_IFMT, file_types, tci_array_size(file_types) },
+    { TCI_CALL_mknodat, 2, set_id | S_IFMT, file_types, tci_array_size(file_types) },
+};
+
+static bool is_narrowed(enum tci_call call)
+{
+    for (size_t i = 0; i < tci_array_size(narrowed); i++)
+        if (narrowed[i].call == call)
+            return true;
+    return false;
+}
+
 static void write_calls(struct tci_json *json, struct choice *choice)
 {
-    static const struct {
-        enum tci_call call;
-        const char *operator;
-        const uint64_t *values;
-        size_t count;
-    } narrow[] = {
-        { TCI_CALL_clone, "SCMP_CMP_MASKED_EQ", &namespaces, 1 },
-        { TCI_CALL_socket, "SCMP_CMP_EQ", families, tci_array_size(families) },
-        { TCI_CALL_personality, "SCMP_CMP_EQ", personalities, tci_array_size(personalities) },
-    };
-    struct choice plain = *choice;
-    for (size_t i = 0; i < tci_array_size(narrow); i++)
-        plain.allowed[narrow[i].call] = false;
     begin_rule(json);
     for (unsigned i = 0; i < TCI_CALL_COUNT; i++)
-        if (plain.allowed[i])
+        if (choice->allowed[i] && !is_narrowed((enum tci_call)i))
             tci_json_string(json, NULL, tci_call_name((enum tci_call)i));
     end_rule(json, "SCMP_ACT_ALLOW");
     tci_json_object_end(json);
-    for (size_t i = 0; i < tci_array_size(narrow); i++)
-        if (choice->allowed[narrow[i].call])
-            write_narrow(json, narrow[i].call, narrow[i].operator, narrow[i].values,
-                         narrow[i].count);
+    for (size_t i = 0; i < tci_array_size(narrowed); i++)
+        if (choice->allowed[narrowed[i].call] &&
+            tci_call_number(narrowed[i].call, NATIVE) != TCI_NUMBER_NONE)
+            write_narrow(json, &narrowed[i],
+                         choice->no_unix && narrowed[i].call == TCI_CALL_socket);
     /* Programs use an older call when a new one is not there; EPERM they take for an answer. */
     begin_rule(json);
     for (unsigned i = 0; i < TCI_CALL_COUNT; i++)
@@ -165,20 +201,11 @@ static void write_calls(struct tci_json *json, struct choice *choice)
 /* What a number gets; as the rules above say. */
 static tci_answer answer_of(const struct choice *choice, enum tci_call call, int number)
 {
-    static const struct {
-        enum tci_call call;
-        tci_rules rules;
-    } narrow[] = {
-        { TCI_CALL_clone, TCI_RULE_CLONE },
-        { TCI_CALL_socket, TCI_RULE_SOCKET },
-        { TCI_CALL_personality, TCI_RULE_PERSONALITY },
-    };
     if (!choice->allowed[call])
         return TCI_ANSWER_ERRNO | (number < TCI_NUMBER_NEW ? EPERM : ENOSYS);
-    for (size_t i = 0; i < tci_array_size(narrow); i++)
-        if (narrow[i].call == call)
-            return narrow[i].rules;
-    return TCI_RULE_ANY;
+    if (call == TCI_CALL_socket && choice->no_unix)
+        return TCI_RULE_SOCKET | TCI_RULE_SOCKET_NOT_UNIX;
+    return is_narrowed(call) ? tci_call_rows[call].rules : TCI_RULE_ANY;
 }
 
 static void add_range(struct tci_range *ranges, unsigned *count, uint32_t first, tci_answer answer)

@@ -54,8 +54,10 @@ static void write_process(struct tci_json *json, const struct tci_oci_plan *plan
     tci_json_string(json, NULL, TCI_ENTRY_PROGRAM);
     tci_json_string(json, NULL, plan->choice.runtime == TCI_OCI_RUNSC ? "fd:0" : "fd:3");
     tci_json_array_end(json);
-    /* The command's environment goes to entry: secrets of it are in no file. */
+    /* The command's environment goes to entry: secrets of it are in no file. HOME keeps crun from looking it up
+     * in the container's /etc/passwd, where a tool may have put gigabytes, or a pipe that nobody fills. */
     tci_json_array_begin(json, "env");
+    tci_json_string(json, NULL, "HOME=/");
     tci_json_array_end(json);
     tci_json_string(json, "cwd", "/");
     write_capabilities(json, container);

@@ -91,6 +91,8 @@ void tci_oci_spec_mounts(struct tci_json *json, const struct tci_oci_plan *plan)
     write_kernel(json, plan);
     for (size_t i = 0; i < plan->mount_count; i++) {
         const struct tci_oci_mount *m = &plan->mounts[i];
+        if (m->unlisted)
+            continue;
         if (m->kind == TCI_OCI_MOUNT_TMPFS && !m->staged)
             write_tmpfs(json, m);
         else

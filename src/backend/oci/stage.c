@@ -9,6 +9,7 @@
 #include "backend/oci/stage_program.h"
 
 #include <linux/mman.h>
+#include <linux/mount.h>
 #include <linux/nsfs.h>
 #include <linux/sched.h>
 #include "backend/furnish.h"
@@ -112,16 +113,50 @@ static void furnish(const struct stage *stage)
 
 /* A namespace that an engine has made. What may be done in it is decided by the user namespace that owns
  * it: that is entered first, unless it is our own (EINVAL). */
-static _Noreturn void furnish_other(const struct stage *stage)
+static void enter_owner(enum tci_stage_step step, int namespace)
+{
+    long owner = must(step, 0, CALL(ioctl, namespace, NS_GET_USERNS, 0, 0, 0)), result;
+    result = CALL(setns, owner, CLONE_NEWUSER, 0, 0, 0);
+    if (result != -EINVAL)
+        must(step, 1, result);
+    (void)CALL(close, owner, 0, 0, 0, 0);
+}
+
+/* Handles on mounts of this very namespace, which nobody can exchange: no path is followed. The attack: a
+ * device node in an image, or in a granted directory under Docker, that the command may open. */
+static void seal_tree(uint32_t count)
+{
+    struct mount_attr attr = { .attr_set = MOUNT_ATTR_NODEV | MOUNT_ATTR_NOSUID };
+    must(TCI_STAGE_STEP_TREE, 2, CALL(setns, TCI_STAGE_FD_TREE, CLONE_NEWNS, 0, 0, 0));
+    must(TCI_STAGE_STEP_SEAL, 0,
+         CALL(mount_setattr, TCI_STAGE_FD_ROOTFS, "", STAGE_AT_EMPTY_PATH, &attr, sizeof attr));
+    for (uint32_t i = 0; i < count; i++)
+        must(TCI_STAGE_STEP_SEAL, i + 1,
+             CALL(mount_setattr, TCI_STAGE_FD_MOUNTS + i, "",
+                  STAGE_AT_EMPTY_PATH | STAGE_AT_RECURSIVE, &attr, sizeof attr));
+}
+
+static uint32_t number_of(const char *digits)
+{
+    uint32_t number = 0;
+    for (; *digits >= '0' && *digits <= '9'; digits++)
+        number = number * 10 + (uint32_t)(*digits - '0');
+    return number;
+}
+
+static _Noreturn void furnish_other(const struct stage *stage, const char *sealed)
 {
     struct tci_stage_report report;
-    long owner = must(TCI_STAGE_STEP_NETWORK, 0,
-                      CALL(ioctl, TCI_STAGE_FD_NETWORK, NS_GET_USERNS, 0, 0, 0));
-    long result = CALL(setns, owner, CLONE_NEWUSER, 0, 0, 0);
-    if (result != -EINVAL)
-        must(TCI_STAGE_STEP_NETWORK, 1, result);
-    must(TCI_STAGE_STEP_NETWORK, 2, CALL(setns, TCI_STAGE_FD_NETWORK, CLONE_NEWNET, 0, 0, 0));
-    furnish(stage);
+    const bool has_gate = stage->config->gate.is_there;
+    /* Of a container's namespaces there is one owner. */
+    enter_owner(has_gate ? TCI_STAGE_STEP_NETWORK : TCI_STAGE_STEP_TREE,
+                has_gate ? TCI_STAGE_FD_NETWORK : TCI_STAGE_FD_TREE);
+    if (has_gate) {
+        must(TCI_STAGE_STEP_NETWORK, 2, CALL(setns, TCI_STAGE_FD_NETWORK, CLONE_NEWNET, 0, 0, 0));
+        furnish(stage);
+    }
+    if (sealed)
+        seal_tree(number_of(sealed));
     report.magic = TCI_STAGE_MAGIC;
     report.end = TCI_STAGE_FURNISHED;
     report.status = 0;
@@ -158,6 +193,8 @@ static void become_user(void)
     char byte;
     if (CALL(read, TCI_STAGE_FD_GO, &byte, 1, 0, 0) != 1)
         broken(TCI_STAGE_STEP_GO, 0, -EPIPE);
+    /* Root's other groups (disk, shadow, docker) would stay with the sandbox, and with who breaks out of it. */
+    must(TCI_STAGE_STEP_GO, 3, CALL(setgroups, 0, 0, 0, 0, 0));
     must(TCI_STAGE_STEP_GO, 1, CALL(setresgid, 0, 0, 0, 0, 0));
     must(TCI_STAGE_STEP_GO, 2, CALL(setresuid, 0, 0, 0, 0, 0));
 }
@@ -169,7 +206,7 @@ __attribute__((used)) void stage_main(long *stack)
     fill_streams();
     map_config(&stage);
     if (argv[0][0] == 'f')
-        furnish_other(&stage);
+        furnish_other(&stage, argv[1]);
     stage.id = argv[1];
     if (stage.config->is_mapped)
         become_user();

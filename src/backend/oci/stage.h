@@ -45,13 +45,22 @@ int tci_stage_spawn(struct tci_stage_spawn *spawn, struct tc_error *reterr);
 void tci_stage_explain(const struct tci_oci_plan *plan, const struct tci_stage_report *report,
                        struct tc_error *reterr);
 
+/* What of a running container loses the effect of device nodes and setuid programs: handles in its mount
+ * namespace, which stay the caller's. `root` alone, and not what is mounted below it: /dev keeps its nodes. */
+struct tci_stage_seal {
+    int root;
+    const int *binds; /* each with all below it */
+    size_t bind_count;
+};
+
 /*
  * driver_bare_furnish.c: for engines. Furnishes the network namespace of a running container for its gate,
- * from a process of ours that joins it and ends. `pid`: the container's first process, on the host;
- * `gate_inside` stays the caller's. Takes a few milliseconds.
+ * if the plan has one, and seals its mounts (NULL: not), from a process of ours that joins its namespaces
+ * and ends. `pid`: the container's first process, on the host; `gate_inside` stays the caller's. Takes a
+ * few milliseconds.
  */
 int tci_stage_furnish(int pid, const struct tci_oci_plan *plan, int gate_inside,
-                      struct tc_error *reterr);
+                      const struct tci_stage_seal *seal, struct tc_error *reterr);
 
 /* stage_blob.c: made by the build. */
 extern const unsigned char tci_stage_blob[];

@@ -5,7 +5,8 @@
  * built from one tree, so nothing is versioned beyond a magic number.
  *
  * Its arguments: { "stage", ID } makes a container of that name; { "furnish" } only furnishes the network
- * namespace TCI_STAGE_FD_NETWORK. Descriptors have fixed numbers. The configuration is one sealed file
+ * namespace TCI_STAGE_FD_NETWORK, if there is a gate; { "furnish", N } also seals the mounts of the mount
+ * namespace TCI_STAGE_FD_TREE: TCI_STAGE_FD_ROOTFS and N of TCI_STAGE_FD_MOUNTS. Descriptors have fixed numbers. The configuration is one sealed file
  * for all cages of a plan: a header, then arrays, then text, addressed by their offset in it.
  */
 #ifndef TCI_BACKEND_OCI_STAGE_ABI_H
@@ -35,6 +36,7 @@ enum {
     TCI_STAGE_FD_ROOTFS,     /* the same: a detached mount of the root directory */
     TCI_STAGE_FD_MOUNTS,     /* detached mounts, made by a privileged supervisor */
     TCI_STAGE_FD_NETWORK = TCI_STAGE_FD_CONTROL, /* "furnish": the namespace */
+    TCI_STAGE_FD_TREE = TCI_STAGE_FD_OWNER,      /* the same: the mount namespace */
 };
 
 struct tci_stage_array {
@@ -52,6 +54,8 @@ enum tci_stage_mount_kind {
 enum {
     TCI_STAGE_IS_FILE = 1,
     TCI_STAGE_MAKE_POINT = 2, /* the mount point lies in the root directory: make it */
+    TCI_STAGE_IN_ROOT =
+        4, /* the stage mounts it in the root directory; the runtime takes that as it is */
 };
 
 struct tci_stage_mount {
@@ -59,12 +63,14 @@ struct tci_stage_mount {
     uint32_t number; /* of the plan's list: its name below TCI_STAGE_MOUNTS */
     uint32_t cage;   /* path without the leading slash */
     uint32_t host, handed;
-    uint32_t size, mode;         /* TMPFS: texts */
+    uint32_t size, inodes, mode; /* TMPFS: texts */
     uint32_t file_mode;          /* FILE */
     uint32_t point_mode;         /* of the mount point; 0: as the image has it */
     struct tci_stage_array text; /* count: bytes */
-    uint64_t attributes;         /* MOUNT_ATTR_* */
+    uint32_t within;     /* the stage mounts it in that one: its index + 1; 0: it does not */
+    uint64_t attributes; /* MOUNT_ATTR_* */
     uint64_t device, inode;
+    uint64_t over_device, over_inode; /* of its mount point; 0: in memory */
 };
 
 struct tci_stage_gate {
@@ -75,20 +81,22 @@ struct tci_stage_gate {
 
 struct tci_stage_config {
     uint32_t magic, size;
-    uint32_t is_user;   /* in a user namespace of its own */
-    uint32_t is_mapped; /* the same, and root maps its ids from outside */
-    uint32_t reserved;
-    uint32_t control_at;  /* the runtime's descriptor for entry's socket: 0 or 3 */
-    uint32_t rootfs;      /* path */
-    uint32_t memory_size; /* text: of the stage's own file system */
+    uint32_t is_user;       /* in a user namespace of its own */
+    uint32_t is_mapped;     /* the same, and root maps its ids from outside */
+    uint32_t control_at;    /* the runtime's descriptor for entry's socket: 0 or 3 */
+    uint32_t rootfs;        /* path */
+    uint32_t memory_size;   /* text: of the stage's own file system */
+    uint32_t memory_inodes; /* text: how many files it holds; "0": no limit */
     uint64_t rootfs_device, rootfs_inode;
     struct tci_stage_array mounts; /* struct tci_stage_mount, parents first */
     struct tci_stage_array points; /* uint32_t: more directories to make, without leading slash */
     struct tci_stage_array words;  /* uint32_t: the runtime's command line; the id comes behind */
     struct tci_stage_array bundle; /* config.json; count: bytes */
     uint32_t program;              /* path of the runtime */
-    uint32_t seal_root, unused;    /* the root directory becomes read-only here */
+    uint32_t seal_root;            /* the root directory becomes read-only here */
+    uint32_t has_view;             /* TCI_STAGE_VIEW is wanted */
     uint32_t has_program;          /* TCI_STAGE_FD_PROGRAM is there */
+    uint32_t upper_owner;          /* whose "/" is, where the command may write to it; 0: ours */
     struct tci_stage_gate gate;
 };
 
@@ -122,11 +130,15 @@ struct tci_stage_report {
     X(FILES, "writing the bundle")                                                                 \
     X(OVERLAY, "laying memory over the root directory")                                            \
     X(POINT, "making a mount point in the root directory")                                         \
+    X(PLACE, "looking for a mount point in a granted path")                                        \
     X(ATTACH, "mounting a granted path")                                                           \
+    X(VIEW, "mounting what the container sees once more")                                          \
     X(NETWORK, "entering the container's network namespace")                                       \
     X(GATE, "furnishing the network for its gate")                                                 \
     X(START, "starting the runtime")                                                               \
-    X(WATCH, "watching the runtime")
+    X(WATCH, "watching the runtime")                                                               \
+    X(TREE, "entering the container's mount namespace")                                            \
+    X(SEAL, "taking the effect of device nodes and setuid programs away")
 
 enum tci_stage_step {
 #define X(id, text) TCI_STAGE_STEP_##id,

@@ -58,8 +58,14 @@ void numbered(char *room, const char *prefix, uint32_t number);
 /* stage_points.c: mount points for the runtime, made in the overlay's upper directory before it is laid
  * over the image. No link of the image is followed. */
 void make_points(const struct stage *stage);
+/* Mounts in granted directories, after these are staged. Their mount points are what the plan saw. */
+void mount_inner(const struct stage *stage);
 /* stage_tree.c: everything that the runtime finds: mounts, bundle, root directory. */
 void make_tree(struct stage *stage);
+/* A detached file system in memory; sizes and mode are texts. */
+long memory_filesystem(const char *size, const char *inodes, const char *mode, uint64_t attributes);
+/* stage_view.c: what the container sees, for who brings its files back. */
+void make_view(const struct stage *stage);
 /* stage_runtime.c: starts the runtime, and stays until it, or the owner, has ended. */
 _Noreturn void run_runtime(const struct stage *stage);
 

@@ -46,10 +46,10 @@ static long attach(long mount, long directory, const char *path)
     return CALL(move_mount, mount, "", directory, path, MOVE_MOUNT_F_EMPTY_PATH);
 }
 
-static long memory_filesystem(const char *size, const char *mode, uint64_t attributes)
+long memory_filesystem(const char *size, const char *inodes, const char *mode, uint64_t attributes)
 {
-    const struct option options[] = { { "size", size }, { "mode", mode } };
-    return new_filesystem("tmpfs", options, 2, MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV | attributes);
+    const struct option options[] = { { "size", size }, { "nr_inodes", inodes }, { "mode", mode } };
+    return new_filesystem("tmpfs", options, 3, MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV | attributes);
 }
 
 /*
@@ -169,11 +169,15 @@ static void copy_program(const struct stage *stage, int from, const char *path)
 
 static void make_files(struct stage *stage)
 {
-    static const char *const directories[] = { "bundle", "rootfs", "m", "state", "own", "work" };
+    static const char *const directories[] = { "bundle", "rootfs", "m",   "state",
+                                               "own",    "work",   "view" };
     const struct tci_stage_config *config = stage->config;
     for (size_t i = 0; i < sizeof directories / sizeof directories[0]; i++)
         make_directory(stage, directories[i]);
     make_directory(stage, "upper");
+    if (config->upper_owner)
+        must(TCI_STAGE_STEP_FILES, 5,
+             CALL(fchownat, stage->memory, "upper", config->upper_owner, config->upper_owner, 0));
     if (config->is_mapped)
         make_directory(stage, "lower");
     stage->upper = must(TCI_STAGE_STEP_FILES, 4,
@@ -219,9 +223,9 @@ static void stage_mount(const struct stage *stage, const struct tci_stage_mount 
         return;
     }
     if (m->kind == TCI_STAGE_MOUNT_TMPFS)
-        mount = must(
-            TCI_STAGE_STEP_MEMORY, item,
-            memory_filesystem(config_at(stage, m->size), config_at(stage, m->mode), m->attributes));
+        mount = must(TCI_STAGE_STEP_MEMORY, item,
+                     memory_filesystem(config_at(stage, m->size), config_at(stage, m->inodes),
+                                       config_at(stage, m->mode), m->attributes));
     if (m->flags & TCI_STAGE_IS_FILE)
         (void)CALL(close, make_file(stage, path, 0444), 0, 0, 0, 0);
     else
@@ -238,7 +242,8 @@ void make_tree(struct stage *stage)
     open_sources(stage, sources);
     cover_host();
     stage->memory = must(TCI_STAGE_STEP_MEMORY, config->mounts.count,
-                         memory_filesystem(config_at(stage, config->memory_size), "0755", 0));
+                         memory_filesystem(config_at(stage, config->memory_size),
+                                           config_at(stage, config->memory_inodes), "0755", 0));
     must(TCI_STAGE_STEP_MEMORY, config->mounts.count,
          attach(stage->memory, STAGE_AT_CWD, TCI_STAGE_PLACE));
     make_files(stage);
@@ -247,4 +252,7 @@ void make_tree(struct stage *stage)
     for (uint32_t i = 0; i < config->mounts.count; i++)
         if (mounts[i].kind != TCI_STAGE_MOUNT_NONE)
             stage_mount(stage, &mounts[i], sources[i], i);
+    mount_inner(stage);
+    if (config->has_view)
+        make_view(stage);
 }

@@ -11,7 +11,14 @@
 #include <time.h>
 #include "base/clock.h"
 
-enum { SWEEP_MAX = 64, SWEEP_MS = 5000, PAUSE_MS = 20, LOST_MS = 1000 };
+enum { SWEEP_MAX = 64, PAUSE_MS = 20, LOST_MS = 1000 };
+
+/* Never 0, which is no limit at all. */
+long tci_api_left_ms(uint64_t until_us)
+{
+    const uint64_t now = tci_clock_us();
+    return until_us > now + 1000 ? (long)((until_us - now) / 1000) : 1;
+}
 
 /* Both engines: 204 or 200 removed, 404 not there, 409 being removed already, 500 something
  * else. */
@@ -27,7 +34,7 @@ int tci_api_remove(const struct tci_api *api, const char *name, long limit_ms,
                    api->engine == TCI_OCI_ENGINE_PODMAN ? "&timeout=0" : "");
     for (;;) {
         const struct tci_api_request request = {
-            .method = "DELETE", .path = path, .limit_ms = limit_ms, .abort = abort
+            .method = "DELETE", .path = path, .limit_ms = tci_api_left_ms(until), .abort = abort
         };
         struct tci_api_answer answer;
         struct tc_error problem = { 0 };
@@ -61,19 +68,19 @@ static void note(void *data, const char *id, const char *owner)
         memcpy(found->ids[found->count++], id, TCI_API_ID_LENGTH + 1);
 }
 
-void tci_api_sweep(const struct tci_api *api)
+void tci_api_sweep(const struct tci_api *api, long limit_ms)
 {
+    const uint64_t until = tci_clock_us() + (uint64_t)limit_ms * 1000;
     /* {"label":["io.toolcage.owner"]} */
     const struct tci_api_request request = { .method = "GET",
                                              .path = "/containers/json?all=true&filters=%7B%22label"
                                                      "%22%3A%5B%22" TCI_API_LABEL_OWNER "%22%5D%7D",
-                                             .limit_ms = TCI_API_ASK_MS };
-    const uint64_t until = tci_clock_us() + SWEEP_MS * UINT64_C(1000);
+                                             .limit_ms = limit_ms };
     struct tci_api_answer answer;
     struct found found = { .count = 0 };
     if (tci_api_send(api, &request, &answer, NULL) == 0 && answer.status == 200)
         (void)tci_api_read_list(&answer, note, &found, NULL);
     tci_api_answer_free(&answer);
     for (size_t i = 0; i < found.count && tci_clock_us() < until; i++)
-        (void)tci_api_remove(api, found.ids[i], SWEEP_MS / 5, NULL, NULL);
+        (void)tci_api_remove(api, found.ids[i], tci_api_left_ms(until), NULL, NULL);
 }
