@@ -651,7 +651,7 @@ def test_the_first_day_policy_is_clean_and_works(toolcage, repo, must_work, tmp_
             must_work("jail", f"a cage cannot be built here: {result['reason']}")
         return result
 
-    assert [entry["name"] for entry in ask("list_dir")["output"]["entries"]] == ["main.py"]
+    assert [entry["name"] for entry in ask("list_dir")["output"]["entries"]] == ["build.sh", "main.py"]
     assert ask("write_file", path="new.txt", content="x")["output"]["created"]
     assert ask("search_files", pattern="json")["output"]["matches"]
     assert ask("bash", command="cat new.txt")["stdout"] == "x"

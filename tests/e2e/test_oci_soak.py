@@ -8,11 +8,12 @@ import shutil
 import subprocess
 import threading
 import time
+from pathlib import Path
 
 import pytest
 
 from container_lab import SANITIZER, cages_of
-from native import PROGRAMS, SLOW, TIME_SCALE, processes
+from native import PROGRAMS, SLOW, TIME_SCALE
 from soak import eventually
 
 pytestmark = pytest.mark.container
@@ -20,6 +21,15 @@ pytestmark = pytest.mark.container
 CALLERS, WARM = 10, 3
 CALLS = {"crun": 60 if SLOW else int(os.environ.get("TOOLCAGE_SOAK_CONTAINERS") or 500), "docker": 30, "gvisor": 40}
 CHOSEN = ["crun"] if SLOW else list(CALLS)
+
+
+def is_stage(pid):
+    """Neither dead, nor the library's own on the way to its program."""
+    try:
+        text = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8")
+    except OSError:
+        return False
+    return text[text.index("(") + 1:].startswith("memfd:toolcage") and text[text.rindex(")") + 2] not in "ZX"
 
 
 class Watch(threading.Thread):
@@ -33,8 +43,19 @@ class Watch(threading.Thread):
     def count(self):
         if self.cages.api:
             return len(self.cages.api.containers())
-        # Of a bare runtime each container is one child of the host: its stage.
-        return sum(parent == self.pid for parent, _, _ in processes().values())
+        # Those of two looks were alive together between them, whatever came and went during each.
+        return len(self.children() & self.children())
+
+    def children(self):
+        """Of a bare runtime each container is one living child of the host: its stage. The kernel's own list, because
+        these live for milliseconds, and a walk through /proc on a busy machine comes too late for all of them."""
+        found = set()
+        for task in Path(f"/proc/{self.pid}/task").glob("*/children"):
+            try:
+                found.update(pid for pid in task.read_text(encoding="ascii").split() if is_stage(pid))
+            except OSError:
+                pass  # that thread has ended
+        return found
 
     def run(self):
         while not self.over:

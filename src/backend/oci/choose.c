@@ -61,7 +61,8 @@ static bool answers(const char *place, struct tci_engine_answer *ret, struct tri
     if (problem == 0 && ret->peer != 0 && ret->peer != geteuid())
         problem = EPERM;
     if (problem && problem != ENOENT && !tried->problem) {
-        (void)snprintf(tried->place, sizeof tried->place, "%s", place);
+        (void)snprintf(tried->place, sizeof tried->place, "%.*s", (int)sizeof tried->place - 1,
+                       place);
         tried->problem = problem;
         tried->peer = ret->peer;
     }
