@@ -4,8 +4,8 @@ root, as an ordinary user and where things are hidden from them, and leave nothi
 
 import ctypes
 import os
-import re
 import platform
+import re
 import shutil
 import signal
 import socket
@@ -61,7 +61,8 @@ def run(*features, prefix=(), env=None, timeout=20, **options):
                           timeout=timeout, env=env, **options)
     assert done.returncode == 0, (done.returncode, done.stderr)
     assert done.stderr == ""
-    return Report(done.stdout)
+    # How slow an emulated guest is differs from run to run.
+    return Report(re.sub(r"more than 10+ times slower", "more than N times slower", done.stdout))
 
 
 def in_private_mounts(script, prefix=()):
@@ -88,7 +89,11 @@ def probe_processes():
 
 
 def cgroups():
-    return {str(p) for p in Path("/sys/fs/cgroup").rglob("toolcage-probe-*")}
+    while True:
+        try:
+            return {str(p) for p in Path("/sys/fs/cgroup").rglob("toolcage-probe-*")}
+        except FileNotFoundError:
+            pass  # a group that went while we looked
 
 
 def traces():
