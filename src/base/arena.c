@@ -113,6 +113,19 @@ void *tci_arena_array(struct tci_arena *arena, size_t count, size_t size)
     return tci_arena_alloc(arena, count * size);
 }
 
+void *tci_arena_grow(struct tci_arena *arena, const void *items, size_t count, size_t size,
+                     size_t *room)
+{
+    size_t wanted = *room ? 2 * *room : 16;
+    void *grown = tci_arena_array(arena, wanted, size);
+    if (!grown)
+        return NULL;
+    if (count)
+        memcpy(grown, items, count * size);
+    *room = wanted;
+    return grown;
+}
+
 char *tci_arena_strndup(struct tci_arena *arena, const char *text, size_t length)
 {
     char *copy = length < SIZE_MAX ? tci_arena_alloc(arena, length + 1) : NULL;

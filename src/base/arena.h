@@ -22,6 +22,11 @@ void *tci_arena_alloc(struct tci_arena *arena, size_t size) tci_must_check;
 /* The same for `count` elements; NULL also when count * size overflows. */
 void *tci_arena_array(struct tci_arena *arena, size_t count, size_t size) tci_must_check;
 
+/* A copy of `items`, which hold `count`, with twice the *room (at first some); the rest is zeroed. NULL when out
+ * of memory: *room is as it was. */
+void *tci_arena_grow(struct tci_arena *arena, const void *items, size_t count, size_t size,
+                     size_t *room) tci_must_check;
+
 /* Copies with a terminating NUL. The bytes may contain NULs. */
 char *tci_arena_strndup(struct tci_arena *arena, const char *text, size_t length) tci_must_check;
 char *tci_arena_strdup(struct tci_arena *arena, const char *text) tci_must_check;

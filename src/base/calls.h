@@ -21,9 +21,9 @@ static inline long call6(long number, long a, long b, long c, long d, long e, lo
     return result;
 }
 
-/* clone, with a function that does not return on a stack of its own. */
-static inline long clone_run(unsigned long flags, void *stack, void (*function)(void *),
-                             void *argument)
+/* clone or clone3 with what they take, and a function that does not return on the new stack. */
+static inline long clone_call(long number, long a, long b, long c, void (*function)(void *),
+                              void *argument)
 {
     long result;
     register long r10 __asm__("r10") = 0;
@@ -39,8 +39,7 @@ static inline long clone_run(unsigned long flags, void *stack, void (*function)(
                      "hlt\n\t"
                      "1:"
                      : "=a"(result)
-                     : "a"(__NR_clone), "D"(flags), "S"(stack), "d"(0), "r"(r10), "r"(r8), "r"(run),
-                       "r"(with)
+                     : "a"(number), "D"(a), "S"(b), "d"(c), "r"(r10), "r"(r8), "r"(run), "r"(with)
                      : "rcx", "r11", "memory");
     return result;
 }
@@ -73,14 +72,14 @@ static inline long call6(long number, long a, long b, long c, long d, long e, lo
     return x0;
 }
 
-/* clone, with a function that does not return on a stack of its own. */
-static inline long clone_run(unsigned long flags, void *stack, void (*function)(void *),
-                             void *argument)
+/* clone or clone3 with what they take, and a function that does not return on the new stack. */
+static inline long clone_call(long number, long a, long b, long c, void (*function)(void *),
+                              void *argument)
 {
-    register long x8 __asm__("x8") = __NR_clone;
-    register long x0 __asm__("x0") = (long)flags;
-    register long x1 __asm__("x1") = (long)stack;
-    register long x2 __asm__("x2") = 0;
+    register long x8 __asm__("x8") = number;
+    register long x0 __asm__("x0") = a;
+    register long x1 __asm__("x1") = b;
+    register long x2 __asm__("x2") = c;
     register long x3 __asm__("x3") = 0;
     register long x4 __asm__("x4") = 0;
     register void (*run)(void *) __asm__("x20") = function;
@@ -111,6 +110,12 @@ static inline long clone_run(unsigned long flags, void *stack, void (*function)(
 #else
 #error "there are no system calls for this architecture"
 #endif
+
+static inline long clone_run(unsigned long flags, void *stack, void (*function)(void *),
+                             void *argument)
+{
+    return clone_call(__NR_clone, (long)flags, (long)stack, 0, function, argument);
+}
 
 #define CALL(name, a, b, c, d, e)                                                                  \
     call6(__NR_##name, (long)(a), (long)(b), (long)(c), (long)(d), (long)(e), 0)

@@ -1,9 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: descriptors: closing, pipes, reads and writes that signals do not end. */
+/* Owns: descriptors: closing, pipes, Unix sockets, reads and writes that signals do not end. */
 #include "base/fd.h"
 
 #include <errno.h>
 #include <fcntl.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/un.h>
 #include <unistd.h>
 #include "base/sys.h"
 
@@ -74,4 +77,21 @@ int tci_write_all(int fd, const void *bytes, size_t length)
         length -= (size_t)n;
     }
     return 0;
+}
+
+int tci_unix_connect(const char *path)
+{
+    struct sockaddr_un address = { .sun_family = AF_UNIX };
+    const size_t length = strlen(path);
+    int fd;
+
+    if (length >= sizeof address.sun_path) {
+        errno = ENAMETOOLONG;
+        return -1;
+    }
+    memcpy(address.sun_path, path, length);
+    fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    if (fd >= 0 && connect(fd, (const struct sockaddr *)&address, sizeof address) < 0)
+        fd = tci_close(fd);
+    return fd;
 }

@@ -29,4 +29,8 @@ ssize_t tci_read_some(int fd, void *buffer, size_t size) tci_must_check;
  * then it is not known how much was written. */
 int tci_write_all(int fd, const void *bytes, size_t length) tci_must_check;
 
+/* A stream to the Unix socket at `path`; it does not block, now or later. The descriptor, or -1 with
+ * errno. */
+int tci_unix_connect(const char *path) tci_must_check;
+
 #endif

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Owns: reading whole files within a bound.
+ * Owns: reading whole files within a bound, and who else may know what is in one.
  * Trusts: nothing about the file. It is opened without blocking (a FIFO would hang the caller) and
  * judged by its descriptor, so that it cannot be swapped between the check and the read.
  */
@@ -151,15 +151,40 @@ static int read_descriptor(struct tci_arena *arena, int fd, bool standard_input,
     return 0;
 }
 
+int tci_file_open(const char *path)
+{
+    return open_file(path, read_flags);
+}
+
+int tci_file_judge_secret(int fd, bool root_too, struct stat *ret_stat)
+{
+    int wrong = 0;
+    if (tci_sys.fstat(fd, ret_stat) < 0)
+        return -1;
+    if (!S_ISREG(ret_stat->st_mode))
+        wrong |= TCI_SECRET_NO_FILE;
+    if (ret_stat->st_uid != geteuid() && !(root_too && ret_stat->st_uid == 0))
+        wrong |= TCI_SECRET_FOREIGN;
+    if (ret_stat->st_mode & 077)
+        wrong |= TCI_SECRET_EXPOSED;
+    return wrong;
+}
+
 int tci_file_read(struct tci_arena *arena, const char *path, size_t maximum, char **ret_bytes,
                   size_t *ret_length, struct tc_error *reterr)
 {
     tc_cleanup(close_fd) int fd = -1;
     if (strcmp(path, "-") == 0)
         return read_descriptor(arena, STDIN_FILENO, true, maximum, ret_bytes, ret_length, reterr);
-    fd = open_file(path, read_flags);
+    fd = tci_file_open(path);
     if (fd < 0)
         return cannot_read(reterr, errno, "cannot open");
+    return read_descriptor(arena, fd, false, maximum, ret_bytes, ret_length, reterr);
+}
+
+int tci_file_read_fd(struct tci_arena *arena, int fd, size_t maximum, char **ret_bytes,
+                     size_t *ret_length, struct tc_error *reterr)
+{
     return read_descriptor(arena, fd, false, maximum, ret_bytes, ret_length, reterr);
 }
 

@@ -161,6 +161,19 @@ bool tci_path_is_within(const char *path, const char *directory)
     return strncmp(path, directory, length) == 0 && (path[length] == '\0' || path[length] == '/');
 }
 
+bool tci_path_take(char *left, char name[TCI_COMPONENT_MAX + 1])
+{
+    const char *from = left + strspn(left, "/");
+    size_t length = strcspn(from, "/");
+
+    if (!length || length > TCI_COMPONENT_MAX)
+        return false;
+    memcpy(name, from, length);
+    name[length] = '\0';
+    memmove(left, from + length, strlen(from + length) + 1);
+    return true;
+}
+
 unsigned tci_path_depth(const char *path)
 {
     unsigned depth = 0;

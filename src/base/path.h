@@ -38,6 +38,9 @@ enum tci_path_problem tci_path_normalise(const char *base, const char *path, siz
 /* Both in normal form: is `path` equal to `directory` or below it? */
 bool tci_path_is_within(const char *path, const char *directory);
 
+/* Takes the first component off `left`, any text, into `name`. false: there is none, or it is too long. */
+bool tci_path_take(char *left, char name[TCI_COMPONENT_MAX + 1]);
+
 /* The number of components of a path in normal form; 0 for "/". */
 unsigned tci_path_depth(const char *path);
 

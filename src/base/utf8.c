@@ -1,16 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: UTF-8 decoding, and the table of characters that deceive. */
+/* Owns: UTF-8 decoding, and the tables of characters that deceive. */
 #include "base/utf8.h"
 
 #include "base/attr.h"
+
+struct range {
+    uint32_t first, last;
+};
 
 /* All of Unicode 15.1 that has the property Default_Ignorable_Code_Point (shows nothing) or the general
  * category Cf (acts on the text around it), but for U+FE0F, which is in every second emoji; and a few
  * more that look like nothing or end a line. Unassigned ones are in it where Unicode has set them aside
  * for this. In order. */
-static const struct {
-    uint32_t first, last;
-} deceptive[] = {
+static const struct range deceptive[] = {
     { 0x00ad, 0x00ad },   /* soft hyphen */
     { 0x034f, 0x034f },   /* combining grapheme joiner */
     { 0x0600, 0x0605 },   /* Arabic signs that reach over the digits behind them */
@@ -39,12 +41,42 @@ static const struct {
     { 0xe0000, 0xe0fff }, /* tags, more variation selectors, the rest set aside to show nothing */
 };
 
-bool tci_utf8_is_deceptive(uint32_t code_point)
+static bool is_in(uint32_t code_point, const struct range *ranges, size_t count)
 {
-    for (size_t i = 0; i < tci_array_size(deceptive); i++)
-        if (code_point >= deceptive[i].first && code_point <= deceptive[i].last)
+    for (size_t i = 0; i < count; i++)
+        if (code_point >= ranges[i].first && code_point <= ranges[i].last)
             return true;
     return false;
+}
+
+bool tci_utf8_is_deceptive(uint32_t code_point)
+{
+    return is_in(code_point, deceptive, tci_array_size(deceptive));
+}
+
+/* A blank that is not U+0020: one that looks the same and is another, or is wider. */
+static bool is_foreign_blank(uint32_t code_point)
+{
+    return code_point == 0xa0 || code_point == 0x1680 ||
+           (code_point >= 0x2000 && code_point <= 0x200a) || code_point == 0x202f ||
+           code_point == 0x205f || code_point == 0x3000;
+}
+
+bool tci_utf8_is_plain(uint32_t code_point)
+{
+    static const struct range not_plain[] = {
+        { 0x0000, 0x001f },    { 0x007f, 0x009f }, /* controls */
+        { 0x0300, 0x036f },    { 0x0483, 0x0489 }, /* accents, strokes; Cyrillic, which enclose */
+        { 0x1ab0, 0x1aff },    { 0x1dc0, 0x1dff }, /* more of them */
+        { 0x20d0, 0x20ff },    { 0xa66f, 0xa672 }, /* for symbols; Cyrillic again */
+        { 0xe000, 0xf8ff },    { 0xfdd0, 0xfdef }, /* private use; noncharacters */
+        { 0xfe0f, 0xfe0f },                        /* in every second emoji, and shows nothing */
+        { 0xfe20, 0xfe2f },                        /* half marks */
+        { 0xf0000, 0x10ffff },                     /* private use */
+    };
+    return !is_in(code_point, not_plain, tci_array_size(not_plain)) &&
+           (code_point & 0xfffe) != 0xfffe && !tci_utf8_is_deceptive(code_point) &&
+           !is_foreign_blank(code_point);
 }
 
 size_t tci_utf8_decode(const char *bytes, size_t length, uint32_t *ret_code_point)

@@ -16,4 +16,10 @@ size_t tci_utf8_decode(const char *bytes, size_t length, uint32_t *ret_code_poin
  * a model can be hidden in a description. */
 bool tci_utf8_is_deceptive(uint32_t code_point);
 
+/* May a person who has to judge a text see the character as it is? Not controls, nor what is deceptive, a
+ * foreign blank, or of no agreed shape (private use, noncharacters), nor marks that are drawn over what
+ * stands before them, or over other lines when there are many. Letters with accents are characters of
+ * their own; accents apart are no loss. */
+bool tci_utf8_is_plain(uint32_t code_point);
+
 #endif

@@ -127,10 +127,6 @@ struct tci_source *tci_place_known(const struct tci_compiler *c, const json_t *j
 /* It will be compiled. */
 void tci_queue(struct tci_compiler *c, struct tci_source *source);
 
-/* "/token" in the arena, escaped for a JSON Pointer; NULL: no memory (an error was set). */
-const char *tci_token(struct tci_compiler *c, const char *keyword, const char *name, size_t length);
-const char *tci_token_index(struct tci_compiler *c, const char *keyword, size_t index);
-
 /* ---- documents and references (schema_document.c, schema_reference.c) ------------------------- */
 
 /* A document under its URI: finds its dialect, its id and its schemas. */
@@ -176,8 +172,6 @@ struct tci_rules_number *tci_rules_number(struct tci_compiler *c, struct tci_sch
 /* The schema below `source` that the walk has found at `json`; it is queued. NULL: error set. */
 const struct tci_schema_node *tci_child(struct tci_compiler *c, struct tci_source *source,
                                         const char *keyword, const json_t *json) tci_must_check;
-int tci_child_list(struct tci_compiler *c, struct tci_source *source, const char *keyword,
-                   const json_t *list, struct tci_schema_list *ret) tci_must_check;
 int tci_compile_pattern(struct tci_compiler *c, struct tci_source *source, const char *keyword,
                         const char *text, size_t length,
                         const struct tci_regex **ret) tci_must_check;

@@ -45,7 +45,7 @@ void tci_evaluated_add(struct tci_evaluated *to, const struct tci_evaluated *fro
         to->bits[i] |= from->bits[i];
 }
 
-void tci_evaluated_fill(struct tci_evaluated *evaluated)
+static void fill(struct tci_evaluated *evaluated)
 {
     for (size_t i = 0; i < words_for(evaluated->count); i++)
         evaluated->bits[i] = UINT64_MAX;
@@ -117,6 +117,6 @@ bool tci_check_unevaluated(struct tci_run *run, const struct tci_schema_node *no
         valid = check_items(run, node, value, where, &own);
     tci_evaluated_end(run, &own);
     if (valid && outer)
-        tci_evaluated_fill(outer);
+        fill(outer);
     return valid;
 }

@@ -16,8 +16,8 @@ const struct tci_schema_node *tci_child(struct tci_compiler *c, struct tci_sourc
     return child->node;
 }
 
-int tci_child_list(struct tci_compiler *c, struct tci_source *source, const char *keyword,
-                   const json_t *list, struct tci_schema_list *ret)
+static int child_list(struct tci_compiler *c, struct tci_source *source, const char *keyword,
+                      const json_t *list, struct tci_schema_list *ret)
 {
     size_t count = json_array_size(list);
     ret->items = tci_arena_new_array(c->arena, count, const struct tci_schema_node *);
@@ -73,7 +73,7 @@ static int nonempty_list(struct tci_compiler *c, struct tci_source *source, cons
 {
     if (json_array_size(value) == 0)
         return tci_compile_fail(c, source->node, keyword, "must have at least one schema");
-    return tci_child_list(c, source, keyword, value, ret);
+    return child_list(c, source, keyword, value, ret);
 }
 
 int tci_keyword_all(struct tci_compiler *c, struct tci_source *source,
@@ -149,7 +149,7 @@ int tci_keyword_prefix(struct tci_compiler *c, struct tci_source *source,
                        const struct tci_keyword *keyword, const json_t *value)
 {
     struct tci_rules_array *rules = tci_rules_array(c, source->node);
-    return rules ? tci_child_list(c, source, keyword->name, value, &rules->prefix) : -1;
+    return rules ? child_list(c, source, keyword->name, value, &rules->prefix) : -1;
 }
 
 /* An array of schemas is draft 7's way to write prefixItems. */
@@ -160,7 +160,7 @@ int tci_keyword_items(struct tci_compiler *c, struct tci_source *source,
     if (!rules)
         return -1;
     if (json_is_array(value))
-        return tci_child_list(c, source, keyword->name, value, &rules->prefix);
+        return child_list(c, source, keyword->name, value, &rules->prefix);
     rules->items = tci_child(c, source, keyword->name, value);
     rules->items_keyword = "items";
     return rules->items ? 0 : -1;

@@ -62,7 +62,9 @@ static struct tci_source *new_source(struct tci_compiler *c, const json_t *json,
 
 /* ---- tokens ----------------------------------------------------------------------------------- */
 
-const char *tci_token(struct tci_compiler *c, const char *keyword, const char *name, size_t length)
+/* "/token" in the arena, escaped for a JSON Pointer; NULL: no memory (an error was set). */
+static const char *make_token(struct tci_compiler *c, const char *keyword, const char *name,
+                              size_t length)
 {
     size_t keyword_length = strlen(keyword);
     char *token = tci_arena_alloc(c->arena, keyword_length + 2 * length + 3), *to = token;
@@ -88,7 +90,7 @@ const char *tci_token(struct tci_compiler *c, const char *keyword, const char *n
     return token;
 }
 
-const char *tci_token_index(struct tci_compiler *c, const char *keyword, size_t index)
+static const char *make_token_index(struct tci_compiler *c, const char *keyword, size_t index)
 {
     char *token = tci_arena_printf(c->arena, "/%s/%zu", keyword, index);
     if (!token)
@@ -195,7 +197,7 @@ static int walk_list(struct tci_compiler *c, struct tci_source *source, const ch
     if (!json_is_array(list))
         return tci_compile_fail(c, source->node, keyword, "must be an array of schemas");
     for (size_t i = 0; i < json_array_size(list); i++)
-        if (walk_below(c, source, json_array_get(list, i), tci_token_index(c, keyword, i)) < 0)
+        if (walk_below(c, source, json_array_get(list, i), make_token_index(c, keyword, i)) < 0)
             return -1;
     return 0;
 }
@@ -211,8 +213,8 @@ static int walk_map(struct tci_compiler *c, struct tci_source *source,
         if (keyword->shape == TCI_SHAPE_MAP_OR_NAMES && json_is_array(value))
             continue;
         if (walk_below(c, source, value,
-                       tci_token(c, keyword->name, json_object_iter_key(at),
-                                 json_object_iter_key_len(at))) < 0)
+                       make_token(c, keyword->name, json_object_iter_key(at),
+                                  json_object_iter_key_len(at))) < 0)
             return -1;
     }
     return 0;
@@ -236,7 +238,7 @@ static int walk_keyword(struct tci_compiler *c, struct tci_source *source,
     case TCI_SHAPE_ONE:
         break;
     }
-    return walk_below(c, source, value, tci_token(c, keyword->name, NULL, 0));
+    return walk_below(c, source, value, make_token(c, keyword->name, NULL, 0));
 }
 
 /* In draft 7, what stands beside $ref is ignored; definitions there can still be referred to. */

@@ -53,8 +53,6 @@ bool tci_check_array(struct tci_run *run, const struct tci_schema_node *node, co
                      const struct tci_where *where, struct tci_evaluated *evaluated);
 bool tci_check_text(struct tci_run *run, const struct tci_schema_node *node, const char *text,
                     size_t length, const struct tci_where *where);
-bool tci_check_number(struct tci_run *run, const struct tci_schema_node *node, const json_t *value,
-                      const struct tci_where *where);
 /* Rules for all types, and those that come last. */
 bool tci_check_general(struct tci_run *run, const struct tci_schema_node *node, const json_t *value,
                        const struct tci_where *where, struct tci_evaluated *evaluated);
@@ -102,7 +100,6 @@ static inline bool tci_is_plainly_valid(const struct tci_schema_node *node, cons
 bool tci_evaluated_begin(struct tci_run *run, size_t count, struct tci_evaluated *ret);
 void tci_evaluated_end(struct tci_run *run, struct tci_evaluated *evaluated);
 void tci_evaluated_add(struct tci_evaluated *to, const struct tci_evaluated *from);
-void tci_evaluated_fill(struct tci_evaluated *evaluated);
 
 static inline void tci_evaluated_set(struct tci_evaluated *evaluated, size_t index)
 {

@@ -69,8 +69,8 @@ bool tci_check_text(struct tci_run *run, const struct tci_schema_node *node, con
     return valid;
 }
 
-bool tci_check_number(struct tci_run *run, const struct tci_schema_node *node, const json_t *value,
-                      const struct tci_where *where)
+static bool check_number(struct tci_run *run, const struct tci_schema_node *node,
+                         const json_t *value, const struct tci_where *where)
 {
     const struct tci_rules_number *rules = node->number;
     struct tci_number number = tci_number_of(value);
@@ -107,7 +107,7 @@ check_by_type(struct tci_run *run, const struct tci_schema_node *node, const jso
                                                json_string_length(value), where);
     case JSON_INTEGER:
     case JSON_REAL:
-        return !node->number || tci_check_number(run, node, value, where);
+        return !node->number || check_number(run, node, value, where);
     case JSON_TRUE:
     case JSON_FALSE:
     case JSON_NULL:

@@ -22,8 +22,13 @@ static void new_line(struct tci_json *json)
 /* \uXXXX; beyond U+FFFF JSON wants a pair of surrogates, TOML one long escape. */
 static void write_escape(struct tci_buf *out, enum tci_syntax syntax, uint32_t code_point)
 {
+    static const char digits[] = "0123456789abcdef";
+    /* A tool may print megabytes of controls: this is as fast as other text. */
     if (code_point < 0x10000)
-        tci_buf_printf(out, "\\u%04" PRIx32, code_point);
+        tci_buf_append(out,
+                       (char[]){ '\\', 'u', digits[code_point >> 12], digits[code_point >> 8 & 15],
+                                 digits[code_point >> 4 & 15], digits[code_point & 15] },
+                       6);
     else if (syntax == TCI_SYNTAX_TOML)
         tci_buf_printf(out, "\\U%08" PRIx32, code_point);
     else
