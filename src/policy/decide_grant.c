@@ -29,8 +29,12 @@ void tci_decide_grant(const struct tci_grant *grant, const char *agent, int64_t 
     }
     if (grant->has_max_calls && calls_made >= grant->max_calls) {
         tci_decide_place(d, grant->max_calls_pos);
-        tci_decide(d, false, "max_calls", "agent \"%s\" has used all %llu calls of \"%s\"", agent,
-                   (unsigned long long)grant->max_calls, grant->tool);
+        if (grant->max_calls == 1)
+            tci_decide(d, false, "max_calls", "agent \"%s\" has used its one call of \"%s\"", agent,
+                       grant->tool);
+        else
+            tci_decide(d, false, "max_calls", "agent \"%s\" has used all %llu calls of \"%s\"",
+                       agent, (unsigned long long)grant->max_calls, grant->tool);
         tci_decide_fix(d, "raise \"max_calls\" in the grant");
         return;
     }

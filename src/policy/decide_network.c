@@ -231,8 +231,8 @@ static bool set_port(unsigned port, struct tci_destination *ret, struct tc_decis
     return true;
 }
 
-bool tci_destination_read(const char *host, unsigned port, struct tci_destination *ret,
-                          struct tc_decision *d)
+static bool read_destination(const char *host, unsigned port, struct tci_destination *ret,
+                             struct tc_decision *d)
 {
     struct tci_netrule_problem problem;
     char given[TCI_QUOTE_MAX];
@@ -261,7 +261,7 @@ bool tci_destination_of_address(const struct tci_address *address, unsigned port
                                 struct tci_destination *ret, struct tc_decision *d)
 {
     char text[TCI_ADDRESS_TEXT_MAX];
-    return tci_destination_read(tci_address_format(address, text), port, ret, d);
+    return read_destination(tci_address_format(address, text), port, ret, d);
 }
 
 void tc_decide_network(const struct tc_policy *policy, const char *agent, const char *tool,
@@ -273,7 +273,7 @@ void tc_decide_network(const struct tc_policy *policy, const char *agent, const 
     struct tc_decision by_tool;
 
     if (!tci_decide_find(policy, agent, tool, &t, &grant, ret) ||
-        !tci_destination_read(host ? host : "", port, &to, ret))
+        !read_destination(host ? host : "", port, &to, ret))
         return;
     tci_decide_place(ret, t->settings.pos[TCI_KEY_NETWORK]);
     tci_decide_destination(&t->settings.network, &to, false, ret);

@@ -16,11 +16,8 @@ struct tci_destination {
     char text[TCI_RULE_TEXT_MAX + 8]; /* canonical "HOST:PORT" */
 };
 
-/* False: this is no place to go to; *d says why. */
-bool tci_destination_read(const char *host, unsigned port, struct tci_destination *ret,
-                          struct tc_decision *d);
-/* The same for a name that has been read, and for the bytes of an address: there is no address that
- * can be reached by its bytes and not by its text. */
+/* For a name that has been read, and for the bytes of an address: there is no address that can be reached by
+ * its bytes and not by its text. False: this is no place to go to; *d says why. */
 bool tci_destination_of_name(const struct tci_host *name, unsigned port,
                              struct tci_destination *ret, struct tc_decision *d);
 bool tci_destination_of_address(const struct tci_address *address, unsigned port,

@@ -66,6 +66,7 @@ static void set_builtin(enum tci_backend_kind backend, struct tci_settings *s)
         .container = tci_container_default(),
         .record = TCI_RECORD_TRUE,
         .approval_timeout = TCI_APPROVAL_TIMEOUT_DEFAULT,
+        .mcp = tci_wrapped_default(),
     };
 }
 
@@ -260,6 +261,16 @@ static int check_backend_keys(struct tci_reader *reader, const struct tci_settin
     return check_root(reader, own) < 0 ? -1 : status;
 }
 
+/* A server of somebody else's gets no arguments: what it is asked comes later, as messages. */
+static int check_wrapped(struct tci_reader *reader, const struct tci_settings *s)
+{
+    if (!s->mcp.given || !s->builtin)
+        return 0;
+    return tci_read_fail(reader, TCI_FINDING_CONFLICT, s->pos[TCI_KEY_MCP],
+                         "name the server in \"command\" instead of \"builtin\"",
+                         "\"mcp\" in %s: a built-in tool is no MCP server", reader->where);
+}
+
 /* Nothing stands between the host's network and a tool that has it: a limit that somebody wrote
  * would be kept by nobody. */
 int tci_check_gate_keys(struct tci_reader *reader, const struct tci_settings *given,
@@ -311,6 +322,8 @@ int tci_effective(struct tci_reader *reader, const struct tci_settings *defaults
     inherit(&builtin, all & ~(own->present | defaults->present), TCI_FROM_BUILTIN, tool);
 
     if (tci_apply_builtin(reader, own, tool) < 0 || check_backend_keys(reader, own, s) < 0)
+        return -1;
+    if (check_wrapped(reader, s) < 0)
         return -1;
     drop_unused(own, tool);
     if (((own->present | defaults->present) & capability_keys) &&

@@ -335,27 +335,3 @@ void tci_tools_text(const struct tc_policy *policy, struct tci_buf *out)
         text_agents(policy, tool, out);
     }
 }
-
-void tci_tools_json(const struct tc_policy *policy, struct tci_buf *out)
-{
-    struct tci_json json = { .out = out, .pretty = true };
-    tci_json_object_begin(&json, NULL);
-    tci_json_string(&json, "file", policy->file);
-    tci_json_array_begin(&json, "tools");
-    for (size_t i = 0; i < policy->tool_count; i++) {
-        const struct tci_tool *tool = &policy->tools[i];
-        tci_json_object_begin(&json, NULL);
-        tci_json_string(&json, "name", tool->name);
-        tci_json_string(&json, "description", tool->settings.description);
-        tci_json_string(&json, "backend", tci_backend_kind_name(tool->settings.backend));
-        tci_value_write(&json, "parameters", &tool->settings, TCI_KEY_PARAMETERS);
-        if (tci_value_is_set(&tool->settings, TCI_KEY_RETURNS))
-            tci_value_write(&json, "returns", &tool->settings, TCI_KEY_RETURNS);
-        tci_json_bool(&json, "callable", tool->settings.command.count > 0);
-        json_agents(&json, tool);
-        tci_json_object_end(&json);
-    }
-    tci_json_array_end(&json);
-    tci_json_object_end(&json);
-    tci_buf_char(out, '\n');
-}

@@ -28,9 +28,8 @@ void tci_explain_text(const struct tc_policy *policy, const struct tci_tool *too
 void tci_explain_json(const struct tc_policy *policy, const struct tci_tool *tool,
                       tci_explain_host *host, struct tci_buf *out);
 
-/* The registry: one line a tool, or schemas/tools.json. */
+/* The registry, for people. */
 void tci_tools_text(const struct tc_policy *policy, struct tci_buf *out);
-void tci_tools_json(const struct tc_policy *policy, struct tci_buf *out);
 
 /* A decision for programs, part of schemas/explain.json. */
 void tci_decision_json(const struct tc_policy *policy, const char *question, const char *target,

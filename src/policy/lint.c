@@ -448,6 +448,8 @@ static void lint_tool(struct tci_lint *lint)
     lint_environment(lint);
     lint_syscalls(lint);
     lint_container(lint);
+    tci_lint_mcp(lint);
+    tci_lint_own(lint);
     /* A tool that no host can run needs none to be looked at. */
     if (!lint_conflict(lint))
         tci_lint_clauses(lint);

@@ -9,6 +9,8 @@
 #include "policy/findings.h"
 #include "policy/model.h"
 
+struct tci_own_place;
+
 enum { TCI_LINT_TEXT_MAX = 256 };
 
 /* Can the tool's backend keep the clause on this host? If not, why not and what to do. */
@@ -21,6 +23,8 @@ struct tci_lint_options {
     const char *home;       /* the caller's home directory in normal form, or NULL */
     tci_host_can *host_can; /* NULL: do not look at the host */
     void *host_context;
+    const struct tci_own_place *places; /* where no tool may write, on this host */
+    size_t place_count;
 };
 
 /* Adds what it finds, in the order of the file. -1 only when memory ran out. */

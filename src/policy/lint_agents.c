@@ -224,10 +224,33 @@ static void lint_ungranted(struct tci_lint *lint)
     free(granted);
 }
 
+/* `exec` without a tool runs under [defaults] alone. */
+static bool serves_exec(const struct tc_policy *policy)
+{
+    for (int key = 0; key < TCI_KEY_COUNT; key++)
+        if (policy->anonymous->source[key] == TCI_FROM_DEFAULTS)
+            return policy->agent_count == 0;
+    return false;
+}
+
+static void lint_no_tools(struct tci_lint *lint)
+{
+    if (serves_exec(lint->policy))
+        tci_lint_add(
+            lint, TCI_FINDING_NO_AGENTS, tci_pos(1, 1),
+            "define [tool.NAME], and [agent.NAME] with grants, when something is to be called",
+            "the policy has neither tools nor agents: it serves \"toolcage exec\" only");
+    else
+        tci_lint_add(lint, TCI_FINDING_NO_TOOLS, tci_pos(1, 1), "define one: [tool.NAME]",
+                     "the policy has no tools: nothing can be called");
+}
+
 void tci_lint_agents(struct tci_lint *lint)
 {
     const struct tc_policy *policy = lint->policy;
-    if (policy->agent_count == 0) {
+    if (policy->tool_count == 0)
+        lint_no_tools(lint);
+    else if (policy->agent_count == 0) {
         tci_lint_add(lint, TCI_FINDING_NO_AGENTS, tci_pos(1, 1),
                      "add [agent.NAME] with grants when agents are to call the tools",
                      "the policy names no agent: only its owner may call its tools");

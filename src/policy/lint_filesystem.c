@@ -337,16 +337,16 @@ static void lint_both(struct tci_lint *lint, const struct tci_filesystem *fs,
     }
 }
 
-static bool can_write(const struct tci_filesystem *fs, const struct tci_path_rule *rule,
-                      const char *path)
+/* A narrower rule that hides it there, or makes it readable, is no help: the kernel takes that cover off a running
+ * cage when the file is replaced by rename, as editors do. */
+static bool can_write(const struct tci_path_rule *rule, const char *path)
 {
-    return path && tci_path_is_within(path, rule->host) && shows(fs, rule, path);
+    return path && tci_path_is_within(path, rule->host);
 }
 
 /* A tool that can write its policy decides its own permissions from the next call on. The schemas and
  * tool directories that a policy names are part of it. */
-static void lint_policy_writable(struct tci_lint *lint, const struct tci_filesystem *fs,
-                                 const struct tci_path_rule *rule)
+static void lint_policy_writable(struct tci_lint *lint, const struct tci_path_rule *rule)
 {
     const struct tc_policy *policy = lint->policy;
     const char *slash = strrchr(policy->file, '/');
@@ -359,19 +359,18 @@ static void lint_policy_writable(struct tci_lint *lint, const struct tci_filesys
         (void)snprintf(file, sizeof file, "%s/%s",
                        is_root(policy->directory) ? "" : policy->directory,
                        slash ? slash + 1 : policy->file);
-        can = can_write(fs, rule, file);
+        can = can_write(rule, file);
     }
     for (size_t i = 0; !can && i < policy->tool_directory_count; i++)
-        can = can_write(fs, rule, policy->tool_directories[i].path) ||
+        can = can_write(rule, policy->tool_directories[i].path) ||
               tci_path_is_within(rule->host, policy->tool_directories[i].path);
     for (size_t i = 0; lint->has_schema_files && !can && i < policy->tool_count; i++)
-        can = can_write(fs, rule, policy->tools[i].settings.parameters.file) ||
-              can_write(fs, rule, policy->tools[i].settings.returns.file);
+        can = can_write(rule, policy->tools[i].settings.parameters.file) ||
+              can_write(rule, policy->tools[i].settings.returns.file);
     if (can)
-        tci_lint_add(
-            lint, TCI_FINDING_POLICY_WRITABLE, rule->pos,
-            "keep the policy, its tool files and schemas elsewhere, or add them to \"hidden\"",
-            "the tool can rewrite this policy through \"%.300s\"", rule->host);
+        tci_lint_add(lint, TCI_FINDING_POLICY_WRITABLE, rule->pos,
+                     "keep the policy, its tool files and schemas elsewhere",
+                     "the tool can rewrite this policy through \"%.300s\"", rule->host);
 }
 
 /* ---- the whole ----------------------------------------------------------------------------- */
@@ -432,7 +431,7 @@ static void lint_link(struct tci_lint *lint, const struct tci_filesystem *fs,
     lint_wide(lint, &target);
     lint_system(lint, &target);
     lint_secrets(lint, fs, &target, true);
-    lint_policy_writable(lint, fs, &target);
+    lint_policy_writable(lint, &target);
 }
 
 static void lint_rule(struct tci_lint *lint, const struct tci_filesystem *fs,
@@ -449,7 +448,7 @@ static void lint_rule(struct tci_lint *lint, const struct tci_filesystem *fs,
     lint_system(lint, rule);
     lint_secrets(lint, fs, rule, there);
     lint_both(lint, fs, rule);
-    lint_policy_writable(lint, fs, rule);
+    lint_policy_writable(lint, rule);
     if (there)
         lint_link(lint, fs, rule);
 }

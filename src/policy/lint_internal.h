@@ -21,6 +21,7 @@ struct tci_lint {
     const char *schema_text;
     struct tci_node *good_schemas[2]; /* texts that compiled: `parameters`, `returns`; or NULL */
     size_t compared;                  /* rules, with each other */
+    struct tci_mount_table *mounts;   /* the host's, once they were asked for */
 };
 
 /* Should the tool's value of this key be looked at? Built-in values are known to be good, and an
@@ -37,6 +38,10 @@ void tci_lint_add(struct tci_lint *lint, enum tci_finding_id id, struct tci_pos 
 /* A path as it was written, which may have something in it that a shell would expand. */
 void tci_lint_not_expanded(struct tci_lint *lint, const char *given, struct tci_pos pos);
 
+/* The host's, read once. NULL: they cannot be read. */
+const struct tci_mount_table *tci_lint_mounts(struct tci_lint *lint);
+
+void tci_lint_own(struct tci_lint *lint);
 void tci_lint_dropped(struct tci_lint *lint);
 void tci_lint_filesystem(struct tci_lint *lint);
 void tci_lint_network(struct tci_lint *lint);
@@ -47,6 +52,7 @@ void tci_lint_command(struct tci_lint *lint);
 const struct json_t *tci_lint_read_parameters(struct tci_lint *lint);
 void tci_lint_command_end(struct tci_lint *lint); /* frees what it kept */
 void tci_lint_contract(struct tci_lint *lint);
+void tci_lint_mcp(struct tci_lint *lint);
 void tci_lint_clauses(struct tci_lint *lint);
 void tci_lint_agents(struct tci_lint *lint);
 void tci_lint_files(struct tci_lint *lint);

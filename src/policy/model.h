@@ -162,6 +162,34 @@ struct tci_container {
     struct tci_mounts mounts;
 };
 
+/* What a wrapped MCP server may take part in. */
+enum {
+    TCI_FEATURE_RESOURCES = 1,
+    TCI_FEATURE_PROMPTS = 2,
+    TCI_FEATURE_LOGGING = 4,
+    TCI_FEATURE_COMPLETIONS = 8,
+    TCI_FEATURE_SAMPLING =
+        16, /* from here on the server asks the client, and so the person or the model */
+    TCI_FEATURE_ELICITATION = 32,
+    TCI_FEATURE_ROOTS = 64,
+    TCI_FEATURES_DEFAULT = 15,
+};
+
+/* An MCP server of somebody else's: what passes between it and its clients. */
+struct tci_wrapped {
+    bool given;               /* the tool is one */
+    bool any_tool;            /* no list was given */
+    struct tci_strings tools; /* names and patterns that clients see */
+    unsigned features;        /* TCI_FEATURE_* */
+    bool has_features;        /* they were given */
+    uint64_t message;         /* bytes of one message of the server */
+    uint64_t rate;            /* calls a minute; TCI_UNLIMITED: any number */
+    uint64_t calls;           /* at one time */
+    const char *pin;          /* a file, absolute; NULL: none */
+};
+/* read_mcp.c: the name of the i-th feature; NULL behind the last. */
+const char *tci_mcp_feature_name(size_t i);
+
 enum tci_record { TCI_RECORD_FALSE, TCI_RECORD_TRUE, TCI_RECORD_HASH_ONLY };
 
 enum tci_approval { TCI_APPROVAL_NEVER, TCI_APPROVAL_ASK };
@@ -201,6 +229,7 @@ struct tci_settings {
     struct tci_strings redact; /* JSON Pointers, checked */
     enum tci_approval approval;
     uint64_t approval_timeout; /* milliseconds */
+    struct tci_wrapped mcp;
 };
 
 struct tci_agent;

@@ -218,29 +218,38 @@ static int parse_v4_or_name(struct tci_span text, struct tci_host *ret,
     return 0;
 }
 
+typedef int parser(struct tci_span text, struct tci_host *ret, struct tci_netrule_problem *problem);
+
+/* Nobody sees half of a host: `ret` is set only when all of the text was read. */
+static int parse_checked(parser *parse, struct tci_span text, struct tci_host *ret,
+                         struct tci_netrule_problem *problem)
+{
+    struct tci_host host = { .kind = TCI_HOST_NAME };
+
+    if (tci_span_check_bytes(text, problem) < 0 || parse(text, &host, problem) < 0)
+        return -1;
+    *ret = host;
+    return 0;
+}
+
+static int parse_rule(struct tci_span text, struct tci_host *ret,
+                      struct tci_netrule_problem *problem)
+{
+    if (text.at[0] == '[')
+        return parse_bracketed(text, ret, problem);
+    if (tci_span_has(text, '*') && !tci_span_has(text, '/'))
+        return parse_wildcard(text, ret, problem);
+    if (tci_span_has(text, ':'))
+        return refuse_colon(text, problem);
+    if (tci_span_has(text, '/'))
+        return parse_v4_prefix(text, ret, problem);
+    return parse_v4_or_name(text, ret, problem);
+}
+
 int tci_host_parse(const char *text, size_t length, struct tci_host *ret,
                    struct tci_netrule_problem *problem)
 {
-    struct tci_span span = { text, length };
-    struct tci_host host = { .kind = TCI_HOST_NAME };
-    int r;
-
-    if (tci_span_check_bytes(span, problem) < 0)
-        return -1;
-    if (span.at[0] == '[') {
-        r = parse_bracketed(span, &host, problem);
-    } else if (tci_span_has(span, '*') && !tci_span_has(span, '/')) {
-        r = parse_wildcard(span, &host, problem);
-    } else if (tci_span_has(span, ':')) {
-        r = refuse_colon(span, problem);
-    } else if (tci_span_has(span, '/')) {
-        r = parse_v4_prefix(span, &host, problem);
-    } else {
-        r = parse_v4_or_name(span, &host, problem);
-    }
-    if (r == 0)
-        *ret = host;
-    return r;
+    return parse_checked(parse_rule, (struct tci_span){ text, length }, ret, problem);
 }
 
 /* ---- Destinations ---- */
@@ -267,23 +276,19 @@ static int parse_v6_destination(struct tci_span text, struct tci_host *ret,
     return 0;
 }
 
+static int parse_destination(struct tci_span text, struct tci_host *ret,
+                             struct tci_netrule_problem *problem)
+{
+    if (text.length >= 2 && text.at[0] == '[' && text.at[text.length - 1] == ']')
+        return parse_v6_destination((struct tci_span){ text.at + 1, text.length - 2 }, ret,
+                                    problem);
+    if (tci_span_has(text, ':'))
+        return parse_v6_destination(text, ret, problem);
+    return parse_v4_or_name(text, ret, problem);
+}
+
 int tci_destination_parse(const char *text, size_t length, struct tci_host *ret,
                           struct tci_netrule_problem *problem)
 {
-    struct tci_span span = { text, length };
-    struct tci_host host = { .kind = TCI_HOST_NAME };
-    int r;
-
-    if (tci_span_check_bytes(span, problem) < 0)
-        return -1;
-    if (length >= 2 && text[0] == '[' && text[length - 1] == ']') {
-        r = parse_v6_destination((struct tci_span){ text + 1, length - 2 }, &host, problem);
-    } else if (tci_span_has(span, ':')) {
-        r = parse_v6_destination(span, &host, problem);
-    } else {
-        r = parse_v4_or_name(span, &host, problem);
-    }
-    if (r == 0)
-        *ret = host;
-    return r;
+    return parse_checked(parse_destination, (struct tci_span){ text, length }, ret, problem);
 }

@@ -316,10 +316,23 @@ int tci_read_strings(struct tci_reader *reader, const char *name, const struct t
     return status;
 }
 
-int tci_read_capabilities(struct tci_reader *reader, const char *name, const struct tci_node *value,
-                          void *field)
+int tci_read_check_strings(struct tci_reader *reader, const char *name,
+                           const struct tci_strings *list, const struct tci_string_kind *kind)
 {
-    static const char *const words[] = { "fs_read", "fs_write", "net_http", "exec_run", NULL };
+    for (size_t i = 0; i < list->count; i++) {
+        struct tci_text text = { list->items[i].text, strlen(list->items[i].text) };
+        char quoted[TCI_QUOTE_MAX];
+        if (!kind->is_one(text.data))
+            return tci_read_fail(reader, kind->id, list->items[i].pos, kind->remedy,
+                                 "\"%s\" in %s: %s is not %s", name, reader->where,
+                                 tci_read_quote(text, quoted), kind->kind);
+    }
+    return 0;
+}
+
+int tci_read_words(struct tci_reader *reader, const char *name, const struct tci_node *value,
+                   const char *const *words, unsigned *ret)
+{
     unsigned set = 0;
     if (tci_read_expect(reader, name, value, TCI_NODE_ARRAY, "a list of strings") < 0)
         return -1;
@@ -329,8 +342,15 @@ int tci_read_capabilities(struct tci_reader *reader, const char *name, const str
             return -1;
         set |= 1U << index;
     }
-    *(unsigned *)field = set;
+    *ret = set;
     return 0;
+}
+
+int tci_read_capabilities(struct tci_reader *reader, const char *name, const struct tci_node *value,
+                          void *field)
+{
+    static const char *const words[] = { "fs_read", "fs_write", "net_http", "exec_run", NULL };
+    return tci_read_words(reader, name, value, words, field);
 }
 
 static bool is_variable_name(const char *name, size_t length)

@@ -31,21 +31,17 @@ static bool is_pointer(const char *text)
 int tci_read_pointers(struct tci_reader *reader, const char *name, const struct tci_node *value,
                       void *field)
 {
-    struct tci_strings *list = field;
-    int status = tci_read_strings(reader, name, value, list);
-    if (status == 0)
-        status = tci_read_list_size(reader, name, value);
-    for (size_t i = 0; status == 0 && i < list->count; i++) {
-        struct tci_text text = { list->items[i].text, strlen(list->items[i].text) };
-        char quoted[TCI_QUOTE_MAX];
-        if (!is_pointer(text.data))
-            status = tci_read_fail(reader, TCI_FINDING_BAD_VALUE, list->items[i].pos,
-                                   "write \"/\" and the name of a parameter, such as \"/token\"; "
-                                   "~0 stands for '~' and ~1 for '/' in a name",
-                                   "\"%s\" in %s: %s is not a JSON Pointer", name, reader->where,
-                                   tci_read_quote(text, quoted));
-    }
-    return status;
+    static const struct tci_string_kind pointer = {
+        .is_one = is_pointer,
+        .id = TCI_FINDING_BAD_VALUE,
+        .kind = "a JSON Pointer",
+        .remedy = "write \"/\" and the name of a parameter, such as \"/token\"; ~0 stands for '~' "
+                  "and ~1 for '/' in a name",
+    };
+    if (tci_read_strings(reader, name, value, field) < 0 ||
+        tci_read_list_size(reader, name, value) < 0)
+        return -1;
+    return tci_read_check_strings(reader, name, field, &pointer);
 }
 
 /* ---- what a built-in tool brings ---------------------------------------------------------- */

@@ -117,24 +117,25 @@ int tci_read_commands(struct tci_reader *reader, const char *name, const struct 
 
 /* ---- syscalls ----------------------------------------------------------------------------- */
 
+static bool is_system_call(const char *name)
+{
+    return seccomp_syscall_resolve_name(name) != __NR_SCMP_ERROR;
+}
+
 /* A misspelt name in a deny list would silently deny nothing: unknown names are errors. */
 static int read_syscall_names(struct tci_reader *reader, const char *name,
                               const struct tci_node *value, void *field)
 {
-    struct tci_strings *list = field;
-    int status = tci_read_strings(reader, name, value, list);
-    if (status == 0)
-        status = tci_read_list_size(reader, name, value);
-    for (size_t i = 0; status == 0 && i < list->count; i++) {
-        struct tci_text text = { list->items[i].text, strlen(list->items[i].text) };
-        char quoted[TCI_QUOTE_MAX];
-        if (seccomp_syscall_resolve_name(text.data) == __NR_SCMP_ERROR)
-            status = tci_read_fail(reader, TCI_FINDING_BAD_SYSCALL, list->items[i].pos,
-                                   "use the kernel's name, as in syscalls(2)",
-                                   "\"%s\" in %s: %s is not a system call", name, reader->where,
-                                   tci_read_quote(text, quoted));
-    }
-    return status;
+    static const struct tci_string_kind system_call = {
+        .is_one = is_system_call,
+        .id = TCI_FINDING_BAD_SYSCALL,
+        .kind = "a system call",
+        .remedy = "use the kernel's name, as in syscalls(2)",
+    };
+    if (tci_read_strings(reader, name, value, field) < 0 ||
+        tci_read_list_size(reader, name, value) < 0)
+        return -1;
+    return tci_read_check_strings(reader, name, field, &system_call);
 }
 
 static int read_profile(struct tci_reader *reader, const char *name, const struct tci_node *value,
@@ -181,23 +182,26 @@ int tci_read_syscalls(struct tci_reader *reader, const char *name, const struct 
 /* ---- outputs ------------------------------------------------------------------------------ */
 
 /* Globs are matched beneath granted directories, so they are absolute and never climb. */
+static bool is_absolute_pattern(const char *text)
+{
+    char path[TCI_PATH_MAX + 1];
+    return tci_path_normalise(NULL, text, strlen(text), path) == TCI_PATH_OK &&
+           strcmp(path, text) == 0;
+}
+
 static int read_globs(struct tci_reader *reader, const char *name, const struct tci_node *value,
                       void *field)
 {
-    struct tci_strings *list = field;
-    int status = tci_read_strings(reader, name, value, list);
-    for (size_t i = 0; status == 0 && i < list->count; i++) {
-        struct tci_text text = { list->items[i].text, strlen(list->items[i].text) };
-        char path[TCI_PATH_MAX + 1], quoted[TCI_QUOTE_MAX];
-        if (tci_path_normalise(NULL, text.data, text.length, path) != TCI_PATH_OK ||
-            strcmp(path, text.data) != 0)
-            status = tci_read_fail(reader, TCI_FINDING_BAD_GLOB, list->items[i].pos,
-                                   "write an absolute path in the cage without \".\" or \"..\", "
-                                   "such as \"/workspace/*.png\"",
-                                   "\"%s\" in %s: %s is not an absolute pattern", name,
-                                   reader->where, tci_read_quote(text, quoted));
-    }
-    return status;
+    static const struct tci_string_kind pattern = {
+        .is_one = is_absolute_pattern,
+        .id = TCI_FINDING_BAD_GLOB,
+        .kind = "an absolute pattern",
+        .remedy = "write an absolute path in the cage without \".\" or \"..\", such as "
+                  "\"/workspace/*.png\"",
+    };
+    if (tci_read_strings(reader, name, value, field) < 0)
+        return -1;
+    return tci_read_check_strings(reader, name, field, &pattern);
 }
 
 int tci_read_outputs(struct tci_reader *reader, const char *name, const struct tci_node *value,

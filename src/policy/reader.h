@@ -51,6 +51,20 @@ int tci_read_expect(struct tci_reader *reader, const char *name, const struct tc
 int tci_read_word(struct tci_reader *reader, const char *name, const struct tci_node *value,
                   const char *const *words, size_t *ret_index);
 
+/* A list of `words`; *ret has a bit for each, the first word's is the lowest. */
+int tci_read_words(struct tci_reader *reader, const char *name, const struct tci_node *value,
+                   const char *const *words, unsigned *ret);
+
+/* Strings that must be of one kind. */
+struct tci_string_kind {
+    bool (*is_one)(const char *text);
+    enum tci_finding_id id; /* of the finding, if one is not */
+    const char *kind;       /* "a system call" */
+    const char *remedy;
+};
+int tci_read_check_strings(struct tci_reader *reader, const char *name,
+                           const struct tci_strings *list, const struct tci_string_kind *kind);
+
 /* An unknown key, with the nearest of `words` (which ends with NULL). */
 int tci_read_unknown(struct tci_reader *reader, const struct tci_entry *entry, const char *inside,
                      const char *const *words);
@@ -95,6 +109,9 @@ tci_read_function tci_read_filesystem, tci_read_paths, tci_read_path, tci_read_m
 tci_read_function tci_read_command, tci_read_commands, tci_read_syscalls, tci_read_outputs;
 /* read_container.c */
 tci_read_function tci_read_container, tci_read_image;
+/* read_mcp.c */
+tci_read_function tci_read_mcp;
+struct tci_wrapped tci_wrapped_default(void);
 /* read_schema.c */
 tci_read_function tci_read_schema;
 

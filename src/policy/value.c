@@ -310,6 +310,28 @@ static void write_container(struct tci_json *out, const char *name, const void *
     tci_json_object_end(out);
 }
 
+static void write_mcp(struct tci_json *out, const char *name, const void *field)
+{
+    const struct tci_wrapped *mcp = field;
+    tci_json_object_begin(out, name);
+    if (!mcp->any_tool)
+        write_strings(out, "tools", &mcp->tools);
+    /* Written out, the default would be a choice of the author's, which counts for more. */
+    if (mcp->has_features) {
+        tci_json_array_begin(out, "features");
+        for (size_t i = 0; tci_mcp_feature_name(i); i++)
+            if (mcp->features & 1U << i)
+                tci_json_string(out, NULL, tci_mcp_feature_name(i));
+        tci_json_array_end(out);
+    }
+    write_size(out, "message", &mcp->message);
+    write_count(out, "rate", &mcp->rate);
+    write_count(out, "calls", &mcp->calls);
+    if (mcp->pin)
+        tci_json_string(out, "pin", mcp->pin);
+    tci_json_object_end(out);
+}
+
 static void write_record(struct tci_json *out, const char *name, const void *field)
 {
     enum tci_record record = *(const enum tci_record *)field;
@@ -355,6 +377,8 @@ bool tci_value_is_set(const struct tci_settings *s, enum tci_key key)
         return s->returns.json != NULL;
     case TCI_KEY_OUTPUTS:
         return s->outputs.globs.count > 0;
+    case TCI_KEY_MCP:
+        return s->mcp.given;
     case TCI_KEY_CONTAINER:
         return s->backend == TCI_BACKEND_OCI || s->backend == TCI_BACKEND_GVISOR;
     default:
