@@ -12,6 +12,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <sys/types.h>
 #include "base/error.h"
 #include "gate/record.h"
 #include "policy/clauses.h"
@@ -72,6 +73,13 @@ struct tc_outcome {
     struct tc_usage usage; /* without duration */
 };
 
+/* Whose eyes a file was seen with. */
+struct tci_file_reader {
+    bool is_known; /* false: the kernel asks of us what it asked of the command */
+    uid_t uid;
+    gid_t gid;
+};
+
 struct tc_plan; /* each backend has its own */
 struct tc_run;
 
@@ -108,6 +116,9 @@ struct tc_backend {
      * there was no room for; after the end and until destroy. May be NULL, and give none: no gate. */
     const struct tci_gate_record *(*network)(const struct tc_run *run, size_t *ret_count,
                                              uint64_t *ret_dropped);
+    /* As whom the command ran, as fstat here tells owners: files that come back must have been that one's to
+     * read. Before destroy. May be NULL: as if it were us. */
+    struct tci_file_reader (*reader)(const struct tc_run *run);
 };
 
 /* NULL: this build has no such backend. */

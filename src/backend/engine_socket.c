@@ -13,9 +13,9 @@
 #include <string.h>
 #include <strings.h>
 #include <sys/socket.h>
-#include <sys/un.h>
 #include <time.h>
 #include <unistd.h>
+#include "base/fd.h"
 
 static long now_ms(void)
 {
@@ -27,21 +27,11 @@ static long now_ms(void)
 /* 0 or an errno. */
 static int connect_to(const char *path, int *ret_fd, uid_t *ret_peer)
 {
-    struct sockaddr_un address = { .sun_family = AF_UNIX };
     struct ucred peer = { .uid = (uid_t)-1 };
     socklen_t length = sizeof peer;
-    int problem, fd;
-    if (strlen(path) >= sizeof address.sun_path)
-        return ENAMETOOLONG;
-    memcpy(address.sun_path, path, strlen(path));
-    fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    int fd = tci_unix_connect(path);
     if (fd < 0)
         return errno;
-    if (connect(fd, (const struct sockaddr *)&address, sizeof address) < 0) {
-        problem = errno;
-        (void)close(fd);
-        return problem;
-    }
     (void)getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &length);
     if (ret_peer)
         *ret_peer = peer.uid;

@@ -46,3 +46,10 @@ const char **tci_environment(struct tci_arena *arena, const struct tci_settings 
             return NULL;
     return list.all;
 }
+
+const char *tci_start_directory(const struct tci_settings *s)
+{
+    if (s->filesystem.cwd)
+        return s->filesystem.cwd;
+    return s->filesystem.scratch ? "/tmp" : "/";
+}

@@ -13,6 +13,8 @@
 #include <linux/errno.h>
 #include <linux/filter.h>
 #include <linux/netlink.h>
+#include <stdbool.h>
+#include <stddef.h>
 #include "base/calls.h"
 #include "gate/inside.h"
 
@@ -123,8 +125,9 @@ static bool filter(long fd, const struct sock_filter *code, size_t size)
 
 /* Sends what the plan has written down. Answers are there when the sending returns; there must be one,
  * and no error among them. */
-static long tell(int protocol, const struct tci_furnish_messages *messages)
+static long tell(int protocol, const void *config, const struct tci_sealed_array *messages)
 {
+    const char *bytes = (const char *)config + messages->offset;
     const unsigned short kernel[6] = { af_netlink };
     struct {
         struct nlmsghdr head;
@@ -134,7 +137,7 @@ static long tell(int protocol, const struct tci_furnish_messages *messages)
     long fd = CALL(socket, af_netlink, sock_raw | sock_flags, protocol, 0, 0), n, result = -EPROTO;
     if (fd < 0)
         return fd;
-    n = CALL6(sendto, fd, messages->bytes, messages->size, 0, kernel, sizeof kernel);
+    n = CALL6(sendto, fd, bytes, messages->count, 0, kernel, sizeof kernel);
     if (n < 0)
         result = n;
     while (n >= 0 && (n = CALL6(recvfrom, fd, &answer, sizeof answer, msg_dontwait, 0, 0)) > 0) {
@@ -263,27 +266,29 @@ static void add(struct work *work, uint32_t item, long fd)
         work->sockets[work->count++] = (int)fd;
 }
 
-static void tell_all(struct work *work, const struct tci_furnish *gate)
+static void tell_all(struct work *work, const void *config, const struct tci_sealed_gate *gate)
 {
-    long result = tell(NETLINK_ROUTE, &gate->v4);
+    long result = tell(NETLINK_ROUTE, config, &gate->v4);
     (void)done(work, 0, result);
     /* Where IPv6 is switched off there is nothing to catch, and no way out either. */
-    result = gate->has_v6 ? tell(NETLINK_ROUTE, &gate->v6) : 0;
+    result = gate->has_v6 ? tell(NETLINK_ROUTE, config, &gate->v6) : 0;
     if (result != -EACCES && result != -EOPNOTSUPP)
         (void)done(work, 1, result);
-    if (gate->catcher.size)
-        (void)done(work, 2, tell(NETLINK_NETFILTER, &gate->catcher));
+    if (gate->catcher.count)
+        (void)done(work, 2, tell(NETLINK_NETFILTER, config, &gate->catcher));
 }
 
-long tci_furnish_network(const struct tci_furnish *gate, int line, uint32_t *ret_item)
+long tci_furnish_network(const void *config, const struct tci_sealed_gate *gate, int line,
+                         uint32_t *ret_item)
 {
+    const uint16_t *ports = (const void *)((const char *)config + gate->ports.offset);
     const int family = gate->has_v6 ? af_inet6 : af_inet;
     struct work work;
     unsigned char fixed;
     work.count = 0;
     work.result = 0;
     work.item = 0;
-    tell_all(&work, gate);
+    tell_all(&work, config, gate);
     add(&work, 3, resolver(family));
     add(&work, 4, raw(af_inet, proto_tcp, syns4, sizeof syns4));
     add(&work, 5, raw(af_inet, proto_udp, lost4, sizeof lost4));
@@ -292,8 +297,8 @@ long tci_furnish_network(const struct tci_furnish *gate, int line, uint32_t *ret
         add(&work, 7, raw(af_inet6, proto_udp, lost6, sizeof lost6));
     }
     fixed = (unsigned char)work.count;
-    for (uint32_t i = 0; i < gate->port_count && work.count < TCI_GATE_SOCKETS_MAX; i++)
-        add(&work, 8 + i, listener(family, gate->ports[i], gate->ports[i] == TCI_GATE_CATCH_PORT));
+    for (uint32_t i = 0; i < gate->ports.count && work.count < TCI_GATE_SOCKETS_MAX; i++)
+        add(&work, 8 + i, listener(family, ports[i], ports[i] == TCI_GATE_CATCH_PORT));
     if (work.result >= 0)
         (void)done(&work, 100, hand_over(line, work.sockets, work.count, fixed));
     for (size_t i = 0; i < work.count; i++)

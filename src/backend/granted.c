@@ -115,19 +115,6 @@ struct walk {
     int links;
 };
 
-/* Takes the first name of `left` into `name`; false at the end. */
-static bool take_name(struct walk *w, char name[NAME_MAX + 1])
-{
-    const char *from = w->left + strspn(w->left, "/");
-    size_t length = strcspn(from, "/");
-    if (!length || length > NAME_MAX)
-        return false;
-    memcpy(name, from, length);
-    name[length] = '\0';
-    memmove(w->left, from + length, strlen(from + length) + 1);
-    return true;
-}
-
 /* Puts the target of a link in front of what is left. */
 static int follow(struct walk *w, int link)
 {
@@ -176,7 +163,7 @@ static int walk(struct walk *w, const char *host)
     if (w->at < 0)
         return -errno;
     memcpy(w->left, host, strlen(host) + 1);
-    while (r == 0 && take_name(w, name))
+    while (r == 0 && tci_path_take(w->left, name))
         r = step(w, name);
     if (r == 0 && w->left[strspn(w->left, "/")])
         r = -ENAMETOOLONG;

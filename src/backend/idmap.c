@@ -18,6 +18,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 #include "base/fd.h"
+#include "base/thread_checks.h"
 
 enum { stack_size = 16384, at_recursive = 0x8000 };
 
@@ -29,7 +30,7 @@ struct waiter {
 
 /* In the child, which shares our memory and runs beside us: system calls only, and no errno. Its
  * descriptors are its own; when we end, however that happens, the pipe ends, and so does it. */
-tci_no_address_checks static int wait_for_end(void *argument)
+tci_no_address_checks tci_no_thread_checks static int wait_for_end(void *argument)
 {
     struct waiter *waiter = argument;
     char byte;
@@ -74,8 +75,8 @@ int tci_idmap_open(struct tci_arena *arena, struct tci_idmap *ret, struct tc_err
         return tci_error_errno(reterr, errno, "making a pipe");
     (void)sigfillset(&all);
     (void)pthread_sigmask(SIG_SETMASK, &all, &before);
-    pid = clone(wait_for_end, waiter->stack + stack_size, CLONE_VM | CLONE_NEWUSER | CLONE_PIDFD,
-                waiter, &pidfd);
+    pid = tci_clone(wait_for_end, waiter->stack + stack_size,
+                    CLONE_VM | CLONE_NEWUSER | CLONE_PIDFD, waiter, &pidfd);
     (void)pthread_sigmask(SIG_SETMASK, &before, NULL);
     if (pid < 0) {
         fd = tci_error_errno(reterr, errno, "making a user namespace");

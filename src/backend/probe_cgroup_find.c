@@ -12,6 +12,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
+#include "base/mountinfo.h"
 
 struct lines {
     int fd;
@@ -62,22 +63,6 @@ bool tci_cgroup_has_word(const char *text, const char *word, char separator)
         text += strspn(text, separators);
     }
     return false;
-}
-
-/* "\040" and its kin, as the kernel writes blanks in mountinfo. */
-static void unescape(char *text)
-{
-    char *to = text;
-    while (*text) {
-        if (text[0] == '\\' && text[1] >= '0' && text[1] <= '3' && text[2] >= '0' &&
-            text[2] <= '7' && text[3] >= '0' && text[3] <= '7') {
-            *to++ = (char)((text[1] - '0') << 6 | (text[2] - '0') << 3 | (text[3] - '0'));
-            text += 4;
-        } else {
-            *to++ = *text++;
-        }
-    }
-    *to = '\0';
 }
 
 /* Opens a file that is always there; without /proc nothing is known. */
@@ -145,8 +130,8 @@ static bool mount_parse(char *line, struct mount_line *ret)
     if (!strsep(&rest, " ") || !rest)
         return false;
     ret->options = rest;
-    unescape(ret->root);
-    unescape(ret->point);
+    tci_mountinfo_unescape(ret->root);
+    tci_mountinfo_unescape(ret->point);
     return true;
 }
 

@@ -26,8 +26,9 @@ static const char REMEDY_V2_PLAIN[] =
     "toolcage from a shell whose id is in $d/self/cgroup.procs";
 static const char REMEDY_V1[] =
     "sudo apt install cgroup-tools && sudo cgcreate -a $USER -t $USER -g "
-    "cpu,cpuacct,freezer,memory,pids:toolcage && cgexec -g "
-    "cpu,cpuacct,freezer,memory,pids:toolcage toolcage doctor";
+    "cpu,cpuacct,memory,pids:toolcage && cgexec -g "
+    "cpu,cpuacct,memory,pids:toolcage toolcage doctor";
+static const char REMEDY_V1_FREEZER[] = "none is needed: no backend stops a tree with it";
 static const char REMEDY_READ_ONLY[] =
     "run toolcage outside of this container, or start the container with a writable "
     "/sys/fs/cgroup";
@@ -61,7 +62,10 @@ void tci_cgroup_refused(const struct tci_probe *p, enum tci_feature id, bool v2,
 {
     char text[96];
     (void)snprintf(text, sizeof text, "v%d, %s", v2 ? 2 : 1, what);
-    tci_probe_refused(p, id, remedy(v2, problem), text, problem);
+    /* Version 1 has a hierarchy of its own for it: one more to hand over, for nothing. */
+    tci_probe_refused(
+        p, id, !v2 && id == TCI_FEATURE_CGROUP_FREEZER ? REMEDY_V1_FREEZER : remedy(v2, problem),
+        text, problem);
 }
 
 void tci_cgroup_not_seen(const struct tci_probe *p, enum tci_feature id, int problem)

@@ -27,6 +27,15 @@ int tci_program_no_memory_file(struct tc_error *reterr, const char *what)
     return -1;
 }
 
+int tci_program_check_library(const char *path, struct tc_error *reterr)
+{
+    if (access(path, R_OK) == 0)
+        return 0;
+    tci_error_errno(reterr, errno, "the tool's library %.300s", path);
+    tci_error_remedy(reterr, "build it again, or define the tool with another path");
+    return -1;
+}
+
 int tci_program_from_bytes(const char *name, const unsigned char *bytes, size_t length,
                            struct tc_error *reterr)
 {

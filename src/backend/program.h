@@ -22,6 +22,8 @@ const char *tci_program_interpreter(enum tci_program program);
 /* The same for bytes of any program: also the native backends' init. */
 int tci_program_from_bytes(const char *name, const unsigned char *bytes, size_t length,
                            struct tc_error *reterr);
+/* Is the shared object of a tool's handler there? */
+int tci_program_check_library(const char *path, struct tc_error *reterr);
 /* errno says why there is no file of memory for `what`; -1. */
 int tci_program_no_memory_file(struct tc_error *reterr, const char *what);
 

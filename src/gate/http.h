@@ -57,6 +57,9 @@ struct tci_http_body {
 };
 
 void tci_http_body_start(struct tci_http_body *body, const struct tci_http_head *head);
+/* How many of the next bytes are content, at most; 0: the next byte frames it. For a reader that wants the
+ * content alone. */
+uint64_t tci_http_body_content(const struct tci_http_body *body);
 /* Nothing is held back: *ret_used bytes are all right to go, in each case. BAD: *ret_problem follows
  * "the HTTP request ". */
 enum tci_http_body_says tci_http_body_feed(struct tci_http_body *body, const uint8_t *bytes,

@@ -40,6 +40,11 @@ void tci_http_body_start(struct tci_http_body *body, const struct tci_http_head 
         body->state = head->length > 0 ? BODY_PLAIN : BODY_END;
 }
 
+uint64_t tci_http_body_content(const struct tci_http_body *body)
+{
+    return body->state == BODY_PLAIN || body->state == CHUNK_DATA ? body->left : 0;
+}
+
 static int hex_value(uint8_t byte)
 {
     if (byte >= '0' && byte <= '9')

@@ -9,11 +9,10 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <signal.h>
 #include <stdlib.h>
-#include <time.h>
 #include "base/attr.h"
 #include "base/fd.h"
+#include "base/sigpipe.h"
 
 static void close_pipe(struct tci_relay_pipe *pipe)
 {
@@ -84,31 +83,15 @@ ssize_t tci_splice_in(int socket, int pipe, size_t length)
     return n;
 }
 
-/*
- * splice() knows no MSG_NOSIGNAL, and a peer that is gone must not end the host: the signal is blocked,
- * and taken back if it came, which it also does when a part was written before the peer went. The kernel
- * sends it to this thread only. One that was pending before stays: that can only be where the host has
- * blocked it itself.
- */
+/* splice() knows no MSG_NOSIGNAL, and a peer that is gone must not end the host. */
 ssize_t tci_splice_out(int pipe, int socket, size_t length)
 {
-    const struct timespec now = { 0 };
-    sigset_t pipe_only, before, pending;
-    bool was_pending = false;
+    struct tci_sigpipe held;
     ssize_t n;
-    int problem;
-    (void)sigemptyset(&pipe_only);
-    (void)sigaddset(&pipe_only, SIGPIPE);
-    (void)pthread_sigmask(SIG_BLOCK, &pipe_only, &before);
-    if (sigismember(&before, SIGPIPE) == 1 && sigpending(&pending) == 0)
-        was_pending = sigismember(&pending, SIGPIPE) == 1;
+    tci_sigpipe_hold(&held);
     do
         n = splice(pipe, NULL, socket, NULL, length, SPLICE_F_MOVE | SPLICE_F_NONBLOCK);
     while (n < 0 && errno == EINTR);
-    problem = errno;
-    if (n != (ssize_t)length && !was_pending)
-        (void)sigtimedwait(&pipe_only, NULL, &now);
-    (void)pthread_sigmask(SIG_SETMASK, &before, NULL);
-    errno = problem;
+    tci_sigpipe_release(&held, n != (ssize_t)length);
     return n;
 }

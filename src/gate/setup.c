@@ -11,6 +11,8 @@
 #include <linux/rtnetlink.h>
 #include <netinet/in.h>
 #include <string.h>
+#include <sys/socket.h>
+#include "base/fd.h"
 #include "gate/inside.h"
 
 enum { loopback = 1, before_routing_priority = -150 };
@@ -206,6 +208,13 @@ bool tci_gate_catches_loopback(const struct tci_network *network)
             return true;
     }
     return false;
+}
+
+bool tci_gate_can_v6(void)
+{
+    int fd = socket(AF_INET6, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+    (void)tci_close(fd);
+    return fd >= 0;
 }
 
 void tci_gate_setup(bool every_port, bool catch_loopback, struct tci_gate_setup *ret)

@@ -23,6 +23,9 @@ struct tci_gate_setup {
  * programs in a cage talk to themselves over them. */
 bool tci_gate_catches_loopback(const struct tci_network *network);
 
+/* Does this host have IPv6? Then a new namespace does. */
+bool tci_gate_can_v6(void);
+
 /* `catch_loopback`: 127.0.0.0/8 and ::1 too are served by the gate, at every port. */
 void tci_gate_setup(bool every_port, bool catch_loopback, struct tci_gate_setup *ret);
 

@@ -73,8 +73,13 @@ struct tci_curl {
     int (*getinfo)(void *handle, int info, ...);
     void *(*slist_append)(void *list, const char *text);
     const char *(*strerror)(int code);
-    void (*easy_cleanup)(void *handle); /* http_fetch ends with its process: not opened there */
+    void (*easy_cleanup)(void *handle);
     void (*slist_free)(void *list);
 };
+
+/* Opens libcurl and finds all of them. NULL, or what is not there: "" is the library itself (dlerror()
+ * says why), anything else a function that it lacks. It stays loaded: its exit handlers and threads would
+ * be without their code. */
+const char *tci_curl_open(struct tci_curl *ret);
 
 #endif

@@ -33,6 +33,7 @@ enum {
     at_fdcwd = -100,
     signalfd_flags = ENTRY_O_CLOEXEC | 04000, /* NONBLOCK */
     descriptors_max = 4096,
+    directory_max = 64, /* of the length of its path */
     connect_attempts = 500,
     connect_pause_ns = 20000000, /* 10 s in all */
     rest_attempts = 4000,
@@ -40,26 +41,6 @@ enum {
 };
 
 BARE_START("entry_main");
-
-/* The compiler may ask for these even here. */
-void *memset(void *to, int value, size_t length);
-void *memset(void *to, int value, size_t length)
-{
-    unsigned char *bytes = to;
-    while (length--)
-        *bytes++ = (unsigned char)value;
-    return to;
-}
-
-void *memcpy(void *restrict to, const void *restrict from, size_t length);
-void *memcpy(void *restrict to, const void *restrict from, size_t length)
-{
-    unsigned char *bytes = to;
-    const unsigned char *source = from;
-    while (length--)
-        *bytes++ = *source++;
-    return to;
-}
 
 _Noreturn void entry_leave(int status)
 {
@@ -69,12 +50,26 @@ _Noreturn void entry_leave(int status)
 
 /* ---- the socket --------------------------------------------------------------------------------- */
 
-static int connect_control(void)
+/* A path in our directory; `room` is large enough for every socket's. */
+static void path_of(const char *directory, const char *name, char *room)
 {
-    static const struct sockaddr_un address = { .sun_family = family_unix,
-                                                .sun_path = TCI_ENTRY_SOCKET };
+    size_t n = 0;
+    for (; *directory; directory++) {
+        if (n == directory_max)
+            entry_leave(failed);
+        room[n++] = *directory;
+    }
+    do
+        room[n++] = *name;
+    while (*name++);
+}
+
+static int connect_control(const char *directory)
+{
+    struct sockaddr_un address = { .sun_family = family_unix };
     static const struct timespec pause = { .tv_nsec = connect_pause_ns };
     long fd = CALL(socket, family_unix, socket_stream | ENTRY_O_CLOEXEC, 0, 0, 0);
+    path_of(directory, TCI_ENTRY_SOCKET, address.sun_path);
     for (int i = 0; fd >= 0 && i < connect_attempts; i++) {
         if (CALL(connect, fd, &address, sizeof address, 0, 0) == 0)
             return (int)fd;
@@ -83,12 +78,12 @@ static int connect_control(void)
     entry_leave(failed);
 }
 
-/* How entry was started says where the socket is: "fd:N" or "path". */
+/* How entry was started says where the socket is: "fd:N" or a directory. */
 static int find_control(const char *how)
 {
     int fd = 0;
-    if (how[0] == 'p')
-        return connect_control();
+    if (how[0] == '/')
+        return connect_control(how);
     if (how[0] != 'f' || how[1] != 'd' || how[2] != ':' || !how[3] || (how[4] && how[5]))
         entry_leave(failed);
     for (how += 3; *how; how++) {
@@ -328,6 +323,7 @@ _Noreturn void entry_main(const long *arguments)
     static const unsigned long standard[4]; /* struct sigaction, as the kernel has it */
     static const unsigned long child = 1UL << (SIGCHLD - 1);
     struct entry_call call = { 0 };
+    char brought[directory_max + sizeof TCI_ENTRY_BROUGHT];
     char *const *argv = (char *const *)(const void *)(arguments + 1);
     const long pid = CALL(getpid, 0, 0, 0, 0, 0);
     long error, command;
@@ -352,6 +348,8 @@ _Noreturn void entry_main(const long *arguments)
             broken(control, TCI_ENTRY_STEP_MESSAGE, error);
         entry_leave(failed);
     }
+    path_of(argv[1][0] == '/' ? argv[1] : TCI_ENTRY_DIRECTORY, TCI_ENTRY_BROUGHT, brought);
+    call.brought = brought;
     enter_groups(control, &call);
     command = start_command(control, &call);
     watch(control, call.flags, command, signals, pid == 1);

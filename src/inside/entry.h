@@ -52,6 +52,7 @@ struct entry_call {
     struct sock_filter *filter;
     uint32_t filter_count;
     const char *directory;
+    const char *brought;             /* a built-in tool's program */
     char **places;                   /* ends with NULL */
     char **environment, **arguments; /* each ends with NULL */
 };

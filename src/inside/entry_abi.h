@@ -14,17 +14,18 @@
 
 #include <stdint.h>
 
-/* Where it lies in a container. A directory of ours; nothing of an image is visible at it. */
+/* Where it lies in a container. A directory of ours; nothing of an image is visible at it. Engines, which
+ * follow links of the image, mount it at this and a dash and 16 digits (api.h). */
 #define TCI_ENTRY_DIRECTORY "/.toolcage"
 #define TCI_ENTRY_PROGRAM   TCI_ENTRY_DIRECTORY "/entry"
-#define TCI_ENTRY_SOCKET    TCI_ENTRY_DIRECTORY "/control" /* engines: it connects to this */
-#define TCI_ENTRY_BROUGHT                                                                          \
-    TCI_ENTRY_DIRECTORY "/program" /* a built-in tool's program (enum tci_program) */
+#define TCI_ENTRY_SOCKET    "/control" /* in it, engines: it connects to this */
+#define TCI_ENTRY_BROUGHT   "/program" /* in it: a built-in tool's program (enum tci_program) */
 
 /*
  * Its own argv: { "entry", HOW }.
- *   "fd:N"   the socket is descriptor N (3: runc and crun with --preserve-fds 1; 0: runsc)
- *   "path"   it connects to TCI_ENTRY_SOCKET, for at most 10 s
+ *   "fd:N"        the socket is descriptor N (3: runc and crun with --preserve-fds 1; 0: runsc), and its
+ *                 directory TCI_ENTRY_DIRECTORY
+ *   "/DIRECTORY"  that one is its directory; it connects to the socket there, for at most 10 s
  */
 
 enum {

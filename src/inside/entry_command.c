@@ -9,10 +9,10 @@
 #include <linux/prctl.h>
 #include <linux/resource.h>
 #include <linux/seccomp.h>
+#include "base/bare.h"
 #include "inside/entry.h"
 
 enum {
-    path_max = 4096,
     program_failed = 127,
     duplicate_cloexec = 1030,
     at_fdcwd = -100,
@@ -119,64 +119,12 @@ static void prepare(const struct entry_call *call, struct entry_failure *failure
         fail(failure, TCI_ENTRY_STEP_FILTER, r);
 }
 
-static const char *search_path(char **environment)
-{
-    for (char **e = environment; *e; e++)
-        if ((*e)[0] == 'P' && (*e)[1] == 'A' && (*e)[2] == 'T' && (*e)[3] == 'H' && (*e)[4] == '=')
-            return *e + 5;
-    return "";
-}
-
-static bool has_slash(const char *text)
-{
-    while (*text && *text != '/')
-        text++;
-    return *text;
-}
-
-/* "directory/name" into `buffer`; false when it does not fit. */
-static bool join(char *buffer, const char *directory, size_t length, const char *name)
-{
-    size_t n = 0;
-    if (length + 2 >= path_max)
-        return false;
-    for (; n < length; n++)
-        buffer[n] = directory[n];
-    for (buffer[n++] = '/'; *name; name++) {
-        if (n + 1 >= path_max)
-            return false;
-        buffer[n++] = *name;
-    }
-    buffer[n] = '\0';
-    return true;
-}
-
-/* As a shell does it, and as the native backends do: the first that can be started; "not allowed" is
- * remembered over "not there". An empty element of PATH is no directory: what lies in the working directory
- * is not started by accident. */
+/* Found as the native backends do it. */
 static long start_program(const struct entry_call *call)
 {
-    static char path[path_max];
-    const char *from = search_path(call->environment), *name = call->arguments[0];
-    long worst = -ENOENT;
-    if (call->flags & TCI_ENTRY_BRING)
-        name = TCI_ENTRY_BROUGHT;
-    if (has_slash(name))
-        return CALL(execve, name, call->arguments, call->environment, 0, 0);
-    while (*from) {
-        size_t length = 0;
-        while (from[length] && from[length] != ':')
-            length++;
-        if (length && join(path, from, length, name)) {
-            long result = CALL(execve, path, call->arguments, call->environment, 0, 0);
-            if (result != -ENOENT && result != -ENOTDIR && result != -EACCES)
-                return result;
-            if (result == -EACCES)
-                worst = result;
-        }
-        from += length + (from[length] == ':');
-    }
-    return worst;
+    const bool is_brought = call->flags & TCI_ENTRY_BRING;
+    return tci_bare_start(is_brought ? call->brought : call->arguments[0], call->arguments,
+                          call->environment);
 }
 
 _Noreturn void entry_become(const struct entry_call *call, struct entry_failure *failure)

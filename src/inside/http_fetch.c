@@ -15,36 +15,14 @@
 
 enum { REDIRECTS_MAX = 10, TIMEOUT = 20, TIMEOUT_MAX = 600, URL_MAX = 8192 };
 
-static void *symbol(void *library, const char *name)
-{
-    void *found = dlsym(library, name);
-    if (!found)
-        tci_inside_fail("libcurl in this cage has no %s: it is too old", name);
-    return found;
-}
-
-/* POSIX lets a pointer to an object become one to a function only by its bytes. */
 static void open_curl(struct tci_curl *curl)
 {
-    void *library = dlopen("libcurl.so.4", RTLD_NOW | RTLD_LOCAL);
-    if (!library)
-        library = dlopen("libcurl-gnutls.so.4", RTLD_NOW | RTLD_LOCAL);
-    if (!library)
+    const char *lacks = tci_curl_open(curl);
+    if (lacks && !*lacks)
         tci_inside_fail("http_fetch needs libcurl.so.4 in this cage (package libcurl4): %s",
                         dlerror());
-    const struct {
-        const char *name;
-        void *target;
-    } wanted[] = {
-        { "curl_global_init", &curl->global_init }, { "curl_easy_init", &curl->easy_init },
-        { "curl_easy_setopt", &curl->setopt },      { "curl_easy_perform", &curl->perform },
-        { "curl_easy_getinfo", &curl->getinfo },    { "curl_slist_append", &curl->slist_append },
-        { "curl_easy_strerror", &curl->strerror },
-    };
-    for (size_t i = 0; i < tci_array_size(wanted); i++) {
-        void *found = symbol(library, wanted[i].name);
-        memcpy(wanted[i].target, &found, sizeof found);
-    }
+    if (lacks)
+        tci_inside_fail("libcurl in this cage has no %s: it is too old", lacks);
 }
 
 static void read_url(const json_t *arguments, struct tci_fetch *fetch)

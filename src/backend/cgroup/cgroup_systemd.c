@@ -13,13 +13,12 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/socket.h>
-#include <sys/un.h>
 #include <time.h>
 #include <unistd.h>
 
 #include "backend/cgroup/cgroup_bus.h"
 #include "backend/probe_cgroup.h"
+#include "base/fd.h"
 
 static void begin_property(struct tci_bus_data *data, const char *name, const char *type)
 {
@@ -74,28 +73,17 @@ int tci_cgroup_systemd_ask(int fd, const char *unit, int64_t until_ms)
 
 static int connect_manager(int *ret)
 {
-    struct sockaddr_un address = { .sun_family = AF_UNIX };
+    char path[128] = "/run/systemd/private"; /* longer than any path of a socket */
     const char *runtime = secure_getenv("XDG_RUNTIME_DIR");
-    int n, fd, problem = 0;
-    if (geteuid() == 0)
-        n = snprintf(address.sun_path, sizeof address.sun_path, "/run/systemd/private");
-    else if (runtime && runtime[0] == '/')
-        n = snprintf(address.sun_path, sizeof address.sun_path, "%s/systemd/private", runtime);
-    else
-        n = snprintf(address.sun_path, sizeof address.sun_path, "/run/user/%u/systemd/private",
-                     geteuid());
-    if (n < 0 || (size_t)n >= sizeof address.sun_path)
+    int n = 0;
+    if (geteuid() != 0 && runtime && runtime[0] == '/')
+        n = snprintf(path, sizeof path, "%s/systemd/private", runtime);
+    else if (geteuid() != 0)
+        n = snprintf(path, sizeof path, "/run/user/%u/systemd/private", geteuid());
+    if (n < 0 || (size_t)n >= sizeof path)
         return ENAMETOOLONG;
-    fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-    if (fd < 0)
-        return errno;
-    if (connect(fd, (const struct sockaddr *)&address, sizeof address) < 0) {
-        problem = errno;
-        (void)close(fd);
-        return problem;
-    }
-    *ret = fd;
-    return 0;
+    *ret = tci_unix_connect(path);
+    return *ret < 0 ? errno : 0;
 }
 
 /* systemd answers before it has moved us. We may be in a leaf below already, by another thread. */

@@ -49,7 +49,7 @@ static const struct {
     { TCI_FILTER_NO_MEMFD, "it would start programs that are not in \"commands\"" },
     { TCI_FILTER_NO_IPC, "it would reach objects of the host" },
     { TCI_FILTER_COUNT_MEMORY, "memory outside of the address space would not be counted" },
-    { TCI_FILTER_NO_UNIX, "it would reach sockets of the host in granted directories" },
+    { TCI_FILTER_NO_UNIX, "it would reach sockets of the host" },
 };
 
 static void choose_profile(struct work *work, enum tci_syscall_profile profile)

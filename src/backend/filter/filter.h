@@ -48,7 +48,7 @@ enum {
     TCI_FILTER_NO_MEMFD = 256,
     /* No ipc namespace. */
     TCI_FILTER_NO_IPC = 512,
-    /* Directories of the host are granted, and sockets of the host could lie in them. */
+    /* Sockets of the host could be reached: see tci_filter_reaches_unix. */
     TCI_FILTER_NO_UNIX = 1024,
     /* Memory is limited by the address space: nothing that holds memory outside of it. */
     TCI_FILTER_COUNT_MEMORY = 2048,
@@ -56,6 +56,14 @@ enum {
     /* All that a backend without any namespace needs, whatever its Landlock can do. */
     TCI_FILTER_NO_NAMESPACES = TCI_FILTER_SELF_ONLY | TCI_FILTER_LANDLOCK_GAPS | TCI_FILTER_NO_IPC
 };
+
+/* Could a cage with mounts of its own reach a unix socket of the host? The attack: it lies in a directory that
+ * is granted; or, with the host's network, it has an abstract name, which no path and no mount rules, and D-Bus or
+ * an agent on it takes the tool for its user. */
+static inline bool tci_filter_reaches_unix(const struct tci_settings *s)
+{
+    return s->filesystem.count || s->rootfs || s->network.mode == TCI_NETWORK_HOST;
+}
 
 struct tci_filter_spec {
     const struct tci_syscalls *syscalls; /* profile, allow, deny */

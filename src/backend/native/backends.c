@@ -19,7 +19,8 @@ static int plan_jail(const struct tc_spec *spec, struct tc_plan **ret, struct tc
     .start = tci_native_start, .fd = tci_native_fd, .step = tci_native_step,                       \
     .kill = tci_native_kill, .destroy = tci_native_destroy, .layers = tci_native_layers,           \
     .sandbox_id = tci_native_sandbox_id, .open_directory = tci_native_open_directory,              \
-    .pid = tci_native_pid, .go = tci_native_go, .network = tci_native_network
+    .pid = tci_native_pid, .go = tci_native_go, .network = tci_native_network,                     \
+    .reader = tci_native_reader
 
 const struct tc_backend tci_backend_process = {
     NATIVE,

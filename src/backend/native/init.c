@@ -11,20 +11,15 @@
 #include "backend/native/init.h"
 
 #include <asm/signal.h>
-#include <linux/capability.h>
-#include <linux/keyctl.h>
-#include <linux/mman.h>
 #include <linux/poll.h>
 #include <linux/prctl.h>
 #include <linux/resource.h>
 #include <linux/sched.h>
-#include <linux/securebits.h>
 #include <linux/wait.h>
 
 enum {
     init_failed = 127,
     everybody = -1,
-    capability_last = 63,
     stack_size = 16384,
     o_cloexec = 02000000,
     signalfd_flags = o_cloexec | 04000, /* NONBLOCK */
@@ -33,26 +28,6 @@ enum {
 };
 
 INIT_START;
-
-/* The compiler may ask for these even here. */
-void *memset(void *to, int value, size_t length);
-void *memset(void *to, int value, size_t length)
-{
-    unsigned char *bytes = to;
-    while (length--)
-        *bytes++ = (unsigned char)value;
-    return to;
-}
-
-void *memcpy(void *restrict to, const void *restrict from, size_t length);
-void *memcpy(void *restrict to, const void *restrict from, size_t length)
-{
-    unsigned char *bytes = to;
-    const unsigned char *source = from;
-    while (length--)
-        *bytes++ = *source++;
-    return to;
-}
 
 static void read_flags(struct init *init, const char *letters)
 {

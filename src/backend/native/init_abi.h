@@ -13,6 +13,7 @@
 
 #include <linux/filter.h>
 #include <stdint.h>
+#include "backend/sealed_abi.h"
 
 enum {
     TCI_INIT_MAGIC = 0x746f6f6c,
@@ -82,31 +83,20 @@ struct tci_init_limit {
     uint64_t value;
 };
 
-struct tci_init_array {
-    uint32_t offset, count;
-};
-
-/* The cage's side of its gate. `v4`, `v6` and `catcher` are netlink messages, their counts bytes. */
-struct tci_init_gate {
-    uint32_t is_there, has_v6;
-    struct tci_init_array v4, v6, catcher;
-    struct tci_init_array ports; /* uint16_t: where to listen */
-};
-
 struct tci_init_config {
     uint32_t magic, size;
-    struct tci_init_array mounts; /* struct tci_init_mount, parents first; jail only */
-    struct tci_init_array rules;  /* struct tci_init_rule; jail only */
-    struct tci_init_array filter; /* struct sock_filter */
-    uint32_t uid_map, gid_map;    /* text; jail without MAPPED */
-    uint32_t directory;           /* where the command starts */
+    struct tci_sealed_array mounts; /* struct tci_init_mount, parents first; jail only */
+    struct tci_sealed_array rules;  /* struct tci_init_rule; jail only */
+    struct tci_sealed_array filter; /* struct sock_filter */
+    uint32_t uid_map, gid_map;      /* text; jail without MAPPED */
+    uint32_t directory;             /* where the command starts */
     uint32_t limit_count, pinned;
     uint32_t loopback, time;                  /* bring lo up; make a time namespace */
     uint64_t handled_fs, handled_net, scoped; /* Landlock; all 0: none */
     uint32_t landlock_size, unused; /* of struct landlock_ruleset_attr that the kernel knows */
     struct tci_init_limit limits[TCI_INIT_LIMITS_MAX];
     uint64_t processors[TCI_INIT_CPU_WORDS];
-    struct tci_init_gate gate;
+    struct tci_sealed_gate gate;
 };
 
 enum tci_init_end {

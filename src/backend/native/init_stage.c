@@ -238,7 +238,7 @@ void leave_host(void)
 
 static void make_root(const struct init *init)
 {
-    const struct tci_init_array *list = &init->config->mounts;
+    const struct tci_sealed_array *list = &init->config->mounts;
     const struct tci_init_mount *mounts = config_at(init, list->offset);
     /* Nothing that is mounted on the host from now on may appear in here, nor the other way. */
     struct mount_attr alone = { .propagation = private_propagation };

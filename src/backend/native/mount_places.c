@@ -152,19 +152,10 @@ int tci_place_grant(struct tci_mount_build *b, const struct tci_path_rule *rule)
     return 0;
 }
 
-/* Is anything granted below it? */
-static bool has_inside(const struct tci_mount_build *b, const char *cage)
-{
-    for (size_t i = 0; i < b->place_count; i++)
-        if (strcmp(b->places[i].path, cage) != 0 && tci_path_is_within(b->places[i].path, cage))
-            return true;
-    return false;
-}
-
 /* An empty directory that can be passed through and not be listed, for what is granted inside it. */
 static int cover(struct tci_mount_build *b, const char *cage)
 {
-    const bool open = has_inside(b, cage);
+    const bool open = tci_places_has_inside(&b->places, cage);
     if (tci_place_tmpfs(b, cage, 65536, "0111",
                         (open ? TCI_LOCKED_DOWN : TCI_READ_ONLY) | MOUNT_ATTR_NOEXEC) < 0)
         return -1;
@@ -181,7 +172,7 @@ int tci_place_hidden(struct tci_mount_build *b, const struct tci_path_rule *rule
     if (around && !around->host) {
         /* Nothing is there, and nobody can make it except in a tmpfs that the command may write. */
         bool nobody = around->attributes & MOUNT_ATTR_RDONLY || !*around->target;
-        return nobody && !has_inside(b, rule->cage) ? 0 : cover(b, rule->cage);
+        return nobody && !tci_places_has_inside(&b->places, rule->cage) ? 0 : cover(b, rule->cage);
     }
     found = tci_mount_look(b, rule->cage);
     if (found == -ENOENT && rule->optional)

@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Owns: the root directory of a jail, as a list of things to make and to mount, parents first. The
- * same tables as decide_path.c (cage_paths.c) and the same order of precedence: the most specific
- * path wins; at one path hidden beats readable beats writable; the policy beats what every cage has;
- * hidden beats what every cage has even below it.
+ * same tables as decide_path.c (cage_paths.c), and the order of precedence of backend/places.h.
  *
  * Nothing is made on a file system of the host: a mount point inside a granted directory must be
  * there already.
@@ -14,37 +12,15 @@
 #include <fcntl.h>
 #include <linux/mount.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 #include "base/fd.h"
 #include "base/path.h"
-#include "policy/cage_paths.h"
 
 enum { items_max = 4096 };
 
 /* ---- who speaks about a path ------------------------------------------------------------------ */
-
-static int compare_places(const void *a, const void *b)
-{
-    const struct tci_place *x = a, *y = b;
-    int order = strcmp(x->path, y->path);
-    if (order)
-        return order;
-    if (!x->rule != !y->rule)
-        return x->rule ? -1 : 1; /* the policy first */
-    if (!x->rule || x->rule->access == y->rule->access)
-        return 0;
-    return x->rule->access < y->rule->access ? -1 : 1;
-}
-
-/* What every cage has disappears inside what the policy hides. */
-static bool is_hidden_by_policy(const struct tci_filesystem *fs, const char *path)
-{
-    const struct tci_path_rule *rule = tci_path_rule_find(fs, path);
-    return rule && rule->access == TCI_ACCESS_HIDDEN;
-}
 
 /*
  * Where the host has a link (/bin to usr/bin), the cage has it too, and what the policy says about
@@ -74,31 +50,18 @@ static const char *behind_links(const struct tci_mount_build *b, const char *pat
     return path;
 }
 
-/* The handler's shared object: no rule of the policy, and so no grant can take it away. */
-static int add_library(struct tci_mount_build *b)
-{
-    struct tci_path_rule *rule = tci_arena_new_of(b->plan->arena, struct tci_path_rule);
-    if (!rule)
-        return tci_error_no_memory(b->reterr);
-    rule->access = TCI_ACCESS_READABLE;
-    rule->host = b->plan->spec.library;
-    rule->cage = behind_links(b, b->plan->spec.library);
-    if (!rule->cage)
-        return tci_error_no_memory(b->reterr);
-    b->places[b->place_count++] = (struct tci_place){ .path = rule->cage, .rule = rule };
-    return 0;
-}
-
 static int collect_places(struct tci_mount_build *b)
 {
     const struct tci_settings *s = b->plan->spec.settings;
+    const char *library = b->plan->spec.library;
     const struct tci_cage_path *own;
-    size_t own_count = 0, kept = 0;
+    struct tci_places *places = &b->places;
+    size_t own_count = 0;
     while (tci_cage_path_at(s, own_count))
         own_count++;
-    b->places = tci_arena_new_array(b->plan->arena, s->filesystem.count + own_count + 2,
-                                    struct tci_place);
-    if (!b->places)
+    places->items = tci_arena_new_array(b->plan->arena, s->filesystem.count + own_count + 2,
+                                        struct tci_place);
+    if (!places->items)
         return tci_error_no_memory(b->reterr);
     for (size_t i = 0; i < s->filesystem.count; i++) {
         struct tci_path_rule *rule = tci_arena_new_of(b->plan->arena, struct tci_path_rule);
@@ -108,18 +71,15 @@ static int collect_places(struct tci_mount_build *b)
         rule->cage = behind_links(b, rule->cage);
         if (!rule->cage)
             return tci_error_no_memory(b->reterr);
-        b->places[b->place_count++] = (struct tci_place){ .path = rule->cage, .rule = rule };
+        places->items[places->count++] = (struct tci_place){ .path = rule->cage, .rule = rule };
     }
-    if (b->plan->spec.library && add_library(b) < 0)
-        return -1;
+    if (library &&
+        tci_places_add_library(places, b->plan->arena, library, behind_links(b, library)) < 0)
+        return tci_error_no_memory(b->reterr);
     for (size_t i = 0; (own = tci_cage_path_at(s, i)); i++)
-        if (!is_hidden_by_policy(&s->filesystem, own->path))
-            b->places[b->place_count++] = (struct tci_place){ .path = own->path, .own = own };
-    qsort(b->places, b->place_count, sizeof *b->places, compare_places);
-    for (size_t i = 0; i < b->place_count; i++)
-        if (!kept || strcmp(b->places[i].path, b->places[kept - 1].path) != 0)
-            b->places[kept++] = b->places[i];
-    b->place_count = kept;
+        if (!tci_places_is_hidden(&s->filesystem, own->path))
+            places->items[places->count++] = (struct tci_place){ .path = own->path, .own = own };
+    tci_places_settle(places);
     return 0;
 }
 
@@ -129,9 +89,10 @@ static int place_root(struct tci_mount_build *b)
 {
     const struct tci_settings *s = b->plan->spec.settings;
     struct tci_mount *m;
-    if (b->place_count && strcmp(b->places[0].path, "/") == 0 && b->places[0].rule &&
-        b->places[0].rule->access != TCI_ACCESS_HIDDEN)
-        return tci_place_grant(b, b->places[0].rule);
+    const struct tci_place *first = b->places.items;
+    if (b->places.count && strcmp(first->path, "/") == 0 && first->rule &&
+        first->rule->access != TCI_ACCESS_HIDDEN)
+        return tci_place_grant(b, first->rule);
     if (s->rootfs) {
         struct tci_path_rule rule = { .access = TCI_ACCESS_READABLE,
                                       .host = s->rootfs,
@@ -146,7 +107,7 @@ static int place_root(struct tci_mount_build *b)
     if (!m)
         return -1;
     m->attributes = TCI_LOCKED_DOWN | MOUNT_ATTR_NOEXEC;
-    return tci_place_tmpfs_options(b, m, 4 << 20, 1024 + 8 * b->place_count, "0755");
+    return tci_place_tmpfs_options(b, m, 4 << 20, 1024 + 8 * b->places.count, "0755");
 }
 
 /* A root of the host's has a /dev of the host's: ours is laid over it, so that devices can be made. */
@@ -197,8 +158,8 @@ int tci_native_mounts(struct tc_plan *plan, struct tc_error *reterr)
         return -1;
     if (collect_places(&b) < 0 || place_root(&b) < 0 || place_dev(&b) < 0)
         return -1;
-    for (size_t i = 0; i < b.place_count; i++) {
-        const struct tci_place *p = &b.places[i];
+    for (size_t i = 0; i < b.places.count; i++) {
+        const struct tci_place *p = &b.places.items[i];
         int r = 0;
         if (strcmp(p->path, "/") == 0)
             continue;

@@ -7,23 +7,15 @@
 
 #include <linux/mount.h>
 #include "backend/native/native.h"
-#include "policy/cage_paths.h"
+#include "backend/places.h"
 
 #define TCI_LOCKED_DOWN (MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV)
 #define TCI_READ_ONLY   (TCI_LOCKED_DOWN | MOUNT_ATTR_RDONLY)
 
-/* A path of the cage and what the policy says about it; `rule` NULL: what every cage has. */
-struct tci_place {
-    const char *path;
-    const struct tci_path_rule *rule;
-    const struct tci_cage_path *own;
-};
-
 struct tci_mount_build {
     struct tc_plan *plan;
     struct tc_error *reterr;
-    struct tci_place *places;
-    size_t place_count;
+    struct tci_places places;
 };
 
 /* ---- mount_points.c ------------------------------------------------------------------------------- */

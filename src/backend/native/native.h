@@ -20,7 +20,6 @@
 #include <stdint.h>
 #include "backend/backend.h"
 #include "backend/cgroup/cgroup.h"
-#include "backend/disk_watch.h"
 #include "backend/environment.h"
 #include "backend/filter/filter.h"
 #include "backend/granted.h"

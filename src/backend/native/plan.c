@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Owns: from a spec to a plan. Refuses first: every clause that the spec asks for is held against
- * ready.def with what this host has. The costly probes of `toolcage doctor` are not run for that:
- * what is cheap to ask is asked (Landlock, control groups), and what building the cage itself would
- * find out (namespaces, mounts, filter) counts as there, because without it the cage is not built.
+ * Owns: from a spec to a plan. Refuses first (backend/refuse.h): what is cheap to ask is asked (Landlock,
+ * control groups), and what building the cage itself would find out (namespaces, mounts, filter) counts as
+ * there, because without it the cage is not built.
  */
 #include "backend/native/run.h"
 
@@ -11,14 +10,15 @@
 #include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/socket.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 #include "backend/host.h"
-#include "backend/ready.h"
+#include "backend/program.h"
+#include "backend/refuse.h"
 #include "base/fd.h"
 #include "base/path.h"
+#include "gate/setup.h"
 
 /* ---- what this host has ---------------------------------------------------------------------- */
 
@@ -26,16 +26,6 @@ static int landlock_abi(void)
 {
     long abi = syscall(SYS_landlock_create_ruleset, NULL, 0, 1 /* VERSION */);
     return abi < 0 ? 0 : (int)abi;
-}
-
-static void answer(struct tci_host_report *report, enum tci_feature id, bool has,
-                   const char *detail, const char *remedy)
-{
-    struct tci_host_feature *f = &report->features[id];
-    report->asked |= UINT64_C(1) << id;
-    f->state = has ? TCI_FEATURE_YES : TCI_FEATURE_NO;
-    (void)snprintf(f->detail, sizeof f->detail, "%s", detail);
-    (void)snprintf(f->remedy, sizeof f->remedy, "%s", has ? "" : remedy);
 }
 
 static void look_at_host(const struct tc_plan *plan, struct tci_host_report *report)
@@ -47,28 +37,20 @@ static void look_at_host(const struct tc_plan *plan, struct tci_host_report *rep
         TCI_FEATURE_TMPFS_SIZE,       TCI_FEATURE_SECCOMP_FILTER,  TCI_FEATURE_PIDFD,
         TCI_FEATURE_GATE_LOCAL_ROUTE, TCI_FEATURE_GATE_REDIRECT,
     };
-    static const struct {
-        enum tci_feature feature;
-        unsigned bit;
-    } groups[] = {
-        { TCI_FEATURE_CGROUP_MEMORY, TCI_CGROUP_HAS_MEMORY },
-        { TCI_FEATURE_CGROUP_PIDS, TCI_CGROUP_HAS_PIDS },
-        { TCI_FEATURE_CGROUP_CPU, TCI_CGROUP_HAS_CPU },
-        { TCI_FEATURE_CGROUP_CPU_USAGE, TCI_CGROUP_HAS_CPU_USAGE },
-    };
-    const unsigned has = tci_cgroups_has(plan->cgroups);
     tci_host_report_init(report);
     for (size_t i = 0; i < tci_array_size(built); i++)
-        answer(report, built[i], true, "shown by building the cage", "");
-    answer(report, TCI_FEATURE_LANDLOCK, plan->landlock_abi >= 1, "no Landlock",
-           "use a kernel with CONFIG_SECURITY_LANDLOCK, and \"landlock\" in its lsm= list");
-    answer(report, TCI_FEATURE_LANDLOCK_TRUNCATE, plan->landlock_abi >= 3, "no Landlock 3",
-           "use Linux 6.2 or newer");
-    answer(report, TCI_FEATURE_USERNS_PROCESS_LIMIT, tci_host_has_process_limit(),
-           "not per user namespace", "use Linux 5.14 or newer, or give toolcage a control group");
-    for (size_t i = 0; i < tci_array_size(groups); i++)
-        answer(report, groups[i].feature, has & groups[i].bit, "no control group is writable here",
-               "\"toolcage doctor\" says how to get one");
+        tci_refuse_answer(report, built[i], true, "shown by building the cage", "");
+    tci_refuse_answer(
+        report, TCI_FEATURE_LANDLOCK, plan->landlock_abi >= 1, "no Landlock",
+        "use a kernel with CONFIG_SECURITY_LANDLOCK, and \"landlock\" in its lsm= list");
+    tci_refuse_answer(report, TCI_FEATURE_LANDLOCK_TRUNCATE, plan->landlock_abi >= 3,
+                      "no Landlock 3", "use Linux 6.2 or newer");
+    tci_refuse_answer(report, TCI_FEATURE_USERNS_PROCESS_LIMIT, tci_host_has_process_limit(),
+                      "not per user namespace",
+                      "use Linux 5.14 or newer, or give toolcage a control group");
+    (void)tci_refuse_answer_groups(report, tci_cgroups_has(plan->cgroups),
+                                   "no control group is writable here",
+                                   "\"toolcage doctor\" says how to get one");
 }
 
 /* ---- refusing ---------------------------------------------------------------------------------- */
@@ -76,22 +58,10 @@ static void look_at_host(const struct tc_plan *plan, struct tci_host_report *rep
 static int check_clauses(const struct tc_plan *plan, struct tc_error *reterr)
 {
     struct tci_host_report *report = tci_arena_new_of(plan->arena, struct tci_host_report);
-    const unsigned facts = tci_settings_facts(plan->spec.settings);
-    char why[TCI_KEEPING_TEXT_MAX], remedy[TCI_KEEPING_TEXT_MAX];
     if (!report)
         return tci_error_no_memory(reterr);
     look_at_host(plan, report);
-    for (int clause = 0; clause < TCI_CLAUSE_COUNT; clause++) {
-        if (!(plan->spec.clauses & tci_clause_bit(clause)) ||
-            tci_backend_can_for(report, plan->backend->name, (enum tci_clause)clause, facts, why,
-                                sizeof why, remedy, sizeof remedy))
-            continue;
-        tci_error_set(reterr, TC_ERROR_UNSUPPORTED, "%s cannot keep %s here: %s",
-                      plan->backend->name, tci_clause_name((enum tci_clause)clause), why);
-        tci_error_remedy(reterr, "%s", remedy);
-        return -1;
-    }
-    return 0;
+    return tci_refuse(report, plan->backend->name, &plan->spec, reterr);
 }
 
 static bool has_text(const struct tci_strings *list, const char *text)
@@ -113,11 +83,8 @@ static int check_brought(const struct tc_plan *plan, struct tc_error *reterr)
         tci_error_remedy(reterr, "take it out of syscalls.deny");
         return -1;
     }
-    if (spec->library && access(spec->library, R_OK) < 0) {
-        tci_error_errno(reterr, errno, "the tool's library %.300s", spec->library);
-        tci_error_remedy(reterr, "build it again, or define the tool with another path");
+    if (spec->library && tci_program_check_library(spec->library, reterr) < 0)
         return -1;
-    }
     if (spec->is_function && plan->counts_memory) {
         tci_error_set(reterr, TC_ERROR_UNSUPPORTED,
                       "memory is limited by the address space here, and a function has all of this "
@@ -142,7 +109,7 @@ static unsigned filter_flags(const struct tc_plan *plan)
                      (plan->counts_memory ? TCI_FILTER_COUNT_MEMORY : 0) |
                      (host_network ? TCI_FILTER_HOST_NETWORK : 0);
     if (plan->is_jail)
-        return flags | (s->filesystem.count || s->rootfs ? TCI_FILTER_NO_UNIX : 0);
+        return flags | (tci_filter_reaches_unix(s) ? TCI_FILTER_NO_UNIX : 0);
     /* Landlock does not rule who may connect to a socket that has a path. */
     return flags | TCI_FILTER_NO_UNIX | TCI_FILTER_NO_NAMESPACES | TCI_FILTER_KEEP_GROUP |
            (host_network ? 0 : TCI_FILTER_NO_SOCKETS) |
@@ -171,26 +138,12 @@ static void describe_layers(struct tc_plan *plan)
         plan->has_gate ? "gate " : "", plan->idmap.fd >= 0 ? "idmap " : "", landlock, group);
 }
 
-static const char *start_directory(const struct tci_settings *s)
-{
-    if (s->filesystem.cwd)
-        return s->filesystem.cwd;
-    return s->filesystem.scratch ? "/tmp" : "/";
-}
-
 static bool has_handed_mount(const struct tc_plan *plan)
 {
     for (size_t i = 0; i < plan->mounts.count; i++)
         if (plan->mounts.items[i].kind == TCI_MOUNT_HANDED)
             return true;
     return false;
-}
-
-static bool has_ipv6(void)
-{
-    int fd = socket(AF_INET6, SOCK_DGRAM | SOCK_CLOEXEC, 0);
-    (void)tci_close(fd);
-    return fd >= 0;
 }
 
 static void plan_gate(struct tc_plan *plan)
@@ -200,14 +153,14 @@ static void plan_gate(struct tc_plan *plan)
     if (!plan->has_gate)
         return;
     tci_gate_ports(network, &plan->gate_ports);
-    plan->gate_has_v6 = has_ipv6();
+    plan->gate_has_v6 = tci_gate_can_v6();
 }
 
 static int compile(struct tc_plan *plan, struct tc_error *reterr)
 {
     plan_gate(plan);
     plan->landlock_abi = landlock_abi();
-    plan->directory = start_directory(plan->spec.settings);
+    plan->directory = tci_start_directory(plan->spec.settings);
     if (tci_cgroups_open(&plan->cgroups, reterr) < 0 || check_clauses(plan, reterr) < 0 ||
         tci_native_limits(plan, reterr) < 0 || check_brought(plan, reterr) < 0)
         return -1;
@@ -233,13 +186,11 @@ static int compile(struct tc_plan *plan, struct tc_error *reterr)
 int tci_native_plan(const struct tc_backend *backend, const struct tc_spec *spec,
                     struct tc_plan **ret, struct tc_error *reterr)
 {
-    struct tci_arena *arena = tci_arena_new();
+    tc_cleanup(tci_arena_freep) struct tci_arena *arena = tci_arena_new();
     struct tc_plan *plan = arena ? tci_arena_new_of(arena, struct tc_plan) : NULL;
-    if (!plan) {
-        tci_arena_free(arena);
+    if (!plan)
         return tci_error_no_memory(reterr);
-    }
-    plan->arena = arena;
+    plan->arena = tc_take(arena);
     plan->backend = backend;
     plan->spec = *spec;
     plan->is_jail = backend->kind == TCI_BACKEND_JAIL;

@@ -4,6 +4,7 @@
 #define TCI_BACKEND_NATIVE_RUN_H
 
 #include "backend/native/native.h"
+#include "backend/watch.h"
 #include "gate/gate.h"
 
 enum { TCI_HANDED_MAX = 480 };
@@ -15,13 +16,10 @@ struct tc_run {
     struct tci_cgroup *cgroup; /* or NULL */
     int pid, pidfd;            /* init */
     int group;                 /* process: the command's process group; 0: not known yet */
-    int report, go, epoll, timer;
-    struct tci_disk_watch *disk;
+    int report, go, epoll;
+    struct tci_watch watch;
     struct tci_gate *gate;       /* or NULL */
     struct tci_init_report last; /* `end` is 0 until there is one */
-    unsigned hit;
-    uint64_t written;
-    bool starving; /* the group ran out of memory: somebody is about to be killed */
     bool hold, killed, ended;
 };
 
@@ -39,6 +37,7 @@ int tci_native_pid(const struct tc_run *run);
 void tci_native_go(struct tc_run *run);
 const char *tci_native_layers(const struct tc_run *run);
 const char *tci_native_sandbox_id(const struct tc_run *run);
+struct tci_file_reader tci_native_reader(const struct tc_run *run);
 int tci_native_open_directory(const struct tc_run *run, const char *path, struct tc_error *reterr);
 
 #endif

@@ -18,6 +18,7 @@
 #include <unistd.h>
 #include "base/buf.h"
 #include "base/fd.h"
+#include "base/mountinfo.h"
 
 enum { mounts_max = 4096, text_max = 4 << 20 };
 
@@ -37,20 +38,6 @@ static bool is_local(const char *type, size_t length)
         if (strlen(local_types[i]) == length && strncmp(type, local_types[i], length) == 0)
             return true;
     return false;
-}
-
-/* Spaces and the like are written as \040. */
-static void unescape(char *text)
-{
-    char *to = text;
-    for (const char *from = text; *from; from++)
-        if (from[0] == '\\' && from[1] >= '0' && from[1] <= '3' && from[2] && from[3]) {
-            *to++ = (char)((from[1] - '0') * 64 + (from[2] - '0') * 8 + (from[3] - '0'));
-            from += 3;
-        } else {
-            *to++ = *from;
-        }
-    *to = '\0';
 }
 
 /* The word after `count` spaces, within the line. */
@@ -75,7 +62,7 @@ static int parse_line(struct tci_arena *arena, const char *line, const char *end
     char *copy = tci_arena_strndup(arena, path, path_length);
     if (!copy)
         return -1;
-    unescape(copy);
+    tci_mountinfo_unescape(copy);
     ret->path = copy;
     ret->is_local = is_local(type, type_length);
     return 0;

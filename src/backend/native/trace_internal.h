@@ -168,7 +168,6 @@ void tci_trace_program_rule(const struct tc_plan *plan, const char *path,
 
 /* ---- trace_network.c ----------------------------------------------------------------------------- */
 
-void tci_trace_socket(struct tci_trace *trace, const struct seccomp_data *call, int error);
 /* The C library asks a service for users, groups and hosts, and reads the files when it is refused a
  * socket. Then it was for that; a refused socket is held back until the next path is known. */
 void tci_trace_socket_hold(struct tci_trace *trace, struct tci_tracee *tracee, int error);

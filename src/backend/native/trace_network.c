@@ -47,7 +47,7 @@ static bool has_no_network(const struct tci_trace *trace)
 
 /* ---- socket() ------------------------------------------------------------------------------------ */
 
-void tci_trace_socket(struct tci_trace *trace, const struct seccomp_data *call, int error)
+static void tell_socket(struct tci_trace *trace, const struct seccomp_data *call, int error)
 {
     int family = (int)call->args[0], type = (int)call->args[1] & 0xf;
     bool is_usual = family == AF_UNIX || family == AF_INET || family == AF_INET6;
@@ -75,7 +75,7 @@ void tci_trace_socket(struct tci_trace *trace, const struct seccomp_data *call, 
 void tci_trace_socket_hold(struct tci_trace *trace, struct tci_tracee *tracee, int error)
 {
     if ((int)tracee->call.args[0] != AF_UNIX) {
-        tci_trace_socket(trace, &tracee->call, error);
+        tell_socket(trace, &tracee->call, error);
         return;
     }
     tracee->held = tracee->call;
@@ -92,7 +92,7 @@ void tci_trace_socket_release(struct tci_trace *trace, struct tci_tracee *tracee
     for (size_t i = 0; path && i < tci_array_size(files); i++)
         was_for_files |= strcmp(path, files[i]) == 0;
     if (!was_for_files)
-        tci_trace_socket(trace, &tracee->held, tracee->held_error);
+        tell_socket(trace, &tracee->held, tracee->held_error);
     tracee->held.nr = -1;
 }
 

@@ -36,31 +36,11 @@ static int missing(struct tc_error *reterr, const char *why)
     return -1;
 }
 
-/* It stays loaded: its exit handlers and threads would be without their code. */
 static int open_curl(struct tci_curl *curl, struct tc_error *reterr)
 {
-    void *library = dlopen("libcurl.so.4", RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE);
-    if (!library)
-        library = dlopen("libcurl-gnutls.so.4", RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE);
-    if (!library)
-        return missing(reterr, dlerror());
-    const struct {
-        const char *name;
-        void *target;
-    } wanted[] = {
-        { "curl_global_init", &curl->global_init },   { "curl_easy_init", &curl->easy_init },
-        { "curl_easy_setopt", &curl->setopt },        { "curl_easy_perform", &curl->perform },
-        { "curl_easy_getinfo", &curl->getinfo },      { "curl_slist_append", &curl->slist_append },
-        { "curl_easy_strerror", &curl->strerror },    { "curl_easy_cleanup", &curl->easy_cleanup },
-        { "curl_slist_free_all", &curl->slist_free },
-    };
-    for (size_t i = 0; i < tci_array_size(wanted); i++) {
-        void *found = dlsym(library, wanted[i].name);
-        if (!found)
-            return missing(reterr, "it is too old");
-        /* POSIX lets a pointer to an object become one to a function only by its bytes. */
-        memcpy(wanted[i].target, &found, sizeof found);
-    }
+    const char *lacks = tci_curl_open(curl);
+    if (lacks)
+        return missing(reterr, *lacks ? "it is too old" : dlerror());
     /* "Nothing": no TLS library is started, whose state belongs to the host's own use of it. */
     if (curl->global_init(TCI_CURL_GLOBAL_NOTHING) != TCI_CURL_OK)
         return missing(reterr, "it could not be started");
@@ -163,6 +143,8 @@ static void *prepare(const struct tci_api *api, const struct tci_api_request *re
         curl->setopt(handle, TCI_CURL_BODY, request->body ? request->body : "");
         curl->setopt(handle, TCI_CURL_BODY_SIZE,
                      request->body ? (int64_t)request->length : (int64_t)0);
+    } else if (strcmp(request->method, "HEAD") == 0) {
+        curl->setopt(handle, TCI_CURL_NO_BODY, 1L);
     } else if (strcmp(request->method, "GET") != 0) {
         curl->setopt(handle, TCI_CURL_METHOD, request->method);
     }

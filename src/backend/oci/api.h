@@ -13,6 +13,7 @@
 #include <stdatomic.h>
 #include "backend/oci/oci.h"
 #include "inside/curl_abi.h"
+#include "json/write.h"
 
 /* ---- the client (api.c) ---------------------------------------------------------------------- */
 
@@ -22,6 +23,7 @@ enum {
     TCI_API_ASK_MS = 5000,   /* what changes nothing */
     TCI_API_MAKE_MS = 10000, /* create, start, remove: each */
     TCI_API_PREFIX_MAX = 24,
+    TCI_API_STAT_MAX = 2048,
 };
 
 /* Does not change after it was opened: used by many threads. */
@@ -43,6 +45,7 @@ struct tci_api_request {
 struct tci_api_answer {
     int status;
     char api[16], libpod[16], server[TCI_OCI_VERSION_MAX]; /* headers of these names; "": none */
+    char stat[TCI_API_STAT_MAX];                           /* X-Docker-Container-Path-Stat */
     struct tci_buf body;
 };
 
@@ -73,6 +76,11 @@ struct tci_api_image {
     char id[TCI_API_ID_LENGTH + 1];
     const char *volumes[TCI_API_VOLUMES_MAX]; /* absolute, normal form */
     size_t volume_count;
+    const char *annotation; /* the first one that a runtime could act on; NULL: none */
+    /* Its directories on the host, the topmost first, with ":" between them; NULL: it does not say. */
+    const char *layers;
+    bool
+        is_plain; /* containers are plain directories (vfs, btrfs): they can be read without being mounted */
 };
 int tci_api_read_image(const struct tci_api_answer *answer, struct tci_arena *arena,
                        struct tci_api_image *ret, struct tc_error *reterr);
@@ -127,7 +135,7 @@ void tci_api_place_close(struct tci_api_place *place);
 /* A file for the container: mode 0444, or 0555 for programs. */
 int tci_api_place_write(const struct tci_api_place *place, const char *name, mode_t mode,
                         const void *bytes, size_t length, struct tc_error *reterr);
-/* The directory of one cage, that the container sees as TCI_ENTRY_DIRECTORY: entry, the program,
+/* The directory of one cage, that the container sees as TCI_API_ENTRY_DIRECTORY: entry, the program,
  * and a listening socket, which is returned. */
 int tci_api_place_cage(const struct tci_api_place *place, const char *name, bool program,
                        struct tc_error *reterr);
@@ -138,6 +146,12 @@ void tci_api_place_cage_remove(const struct tci_api_place *place, const char *na
 /* In the two bodies the cage's directory is written as this, and replaced for each cage: the
  * rest does not depend on it. 16 letters, as random names have. */
 #define TCI_API_CAGE_MARK "@@@cage@@@cage@@"
+/*
+ * Where the container has it. The attack: an image with a link at a place that is known beforehand, or to
+ * it; an engine follows it, mounts a granted directory over ours, and starts the program that an earlier
+ * call has left there: without limits and filter, as no call.
+ */
+#define TCI_API_ENTRY_DIRECTORY TCI_ENTRY_DIRECTORY "-" TCI_API_CAGE_MARK
 
 struct tci_api_body {
     const struct tci_oci_plan *plan;
@@ -149,20 +163,25 @@ int tci_api_docker_body(const struct tci_api_body *what, struct tci_buf *out,
 int tci_api_podman_body(const struct tci_api_body *what, struct tci_buf *out,
                         struct tc_error *reterr);
 
-/* A host's directory that is bound without what is mounted below it; those are binds of their
- * own. */
+/* A path of the host. `recursive`: with what is mounted below it. */
 struct tci_api_bind {
     const char *host, *cage;
     bool writable, no_exec, recursive;
 };
-/* The plan's binds and files as binds; `ret` is in the arena. */
-int tci_api_binds(const struct tci_api_body *what, struct tci_api_bind **ret, size_t *ret_count,
-                  struct tc_error *reterr);
+/* One bind, as the engine wants to read it. */
+typedef void tci_api_bind_writer(struct tci_json *json, const struct tci_api_bind *bind);
+/* The cage's own directory, then the plan's binds and files as binds: elements of an open array. */
+int tci_api_write_binds(struct tci_json *json, const struct tci_api_body *what,
+                        tci_api_bind_writer *write, struct tc_error *reterr);
+void tci_api_write_list(struct tci_json *json, const char *key, const struct tci_strings *list);
 const char *tci_api_runtime(enum tci_oci_runtime runtime); /* NULL: the engine's own */
 /* Docker: volumes of an image that lie within granted paths become binds of the plan, of what is there
  * anyway; those that cannot are refused. `name`: the image's, for a message. Before the body is made. */
 int tci_api_volumes(struct tci_oci_plan *plan, const char *name, const struct tci_api_image *image,
                     struct tc_error *reterr);
+/* api_below.c: rootful engines: what the host has mounted below read-only paths becomes binds of the plan. After the
+ * volumes, before the body is made. */
+int tci_api_below(struct tci_oci_plan *plan, struct tc_error *reterr);
 /* Is this place of the image's volumes to be covered, and by memory that may be read only? */
 bool tci_api_covers(const struct tci_api_body *what, const char *volume, bool *ret_read_only);
 
@@ -178,6 +197,8 @@ int tci_podman_service_start(struct tci_podman_service *service, const char *pro
                              const struct tci_api_place *place, char ret_socket[TCI_OCI_SOCKET_MAX],
                              struct tc_error *reterr);
 void tci_podman_service_end(struct tci_podman_service *service);
+/* One that was started, and was killed since: nobody listens at `socket` any more. */
+bool tci_podman_service_is_gone(const struct tci_podman_service *service, const char *socket);
 
 /* ---- what others left (sweep.c) -------------------------------------------------------------- */
 

@@ -114,6 +114,56 @@ static int read_volume(struct tci_arena *arena, const char *path, struct tci_api
     return 0;
 }
 
+/*
+ * The attack: Podman copies the annotations of an image's manifest into what its runtime reads. crun
+ * takes another system call filter from there (run.oci.seccomp_bpf_data), the caller's groups, files of
+ * the host to write to; runsc its own flags; and hooks of the host may wait for one. So only families are
+ * let through that describe an image and that no runtime acts on. Docker copies none, and names none
+ * in its answer.
+ */
+static bool is_harmless(const char *annotation)
+{
+    static const char *const families[] = { "org.opencontainers.image.", "com.docker.",
+                                            "org.label-schema.", "io.buildah." };
+    for (size_t i = 0; i < tci_array_size(families); i++)
+        if (strncmp(annotation, families[i], strlen(families[i])) == 0)
+            return true;
+    return false;
+}
+
+static int read_annotations(struct tci_arena *arena, json_t *annotations, struct tci_api_image *ret,
+                            struct tc_error *reterr)
+{
+    const char *name;
+    json_t *value;
+    if (annotations && !json_is_null(annotations) && !json_is_object(annotations))
+        return rubbish(reterr, "describes an image whose annotations are no object");
+    json_object_foreach(annotations, name, value)
+    {
+        if (is_harmless(name))
+            continue;
+        ret->annotation = tci_arena_strdup(arena, name);
+        return ret->annotation ? 0 : tci_error_no_memory(reterr);
+    }
+    return 0;
+}
+
+/* {"Name":"overlay2","Data":{"UpperDir":"/a","LowerDir":"/b:/c"}} */
+static int read_layers(struct tci_arena *arena, json_t *driver, struct tci_api_image *ret,
+                       struct tc_error *reterr)
+{
+    json_t *data = json_object_get(driver, "Data");
+    const char *name = json_string_value(json_object_get(driver, "Name"));
+    const char *upper = json_string_value(json_object_get(data, "UpperDir"));
+    const char *lower = json_string_value(json_object_get(data, "LowerDir"));
+    ret->is_plain = name && (strcmp(name, "vfs") == 0 || strcmp(name, "btrfs") == 0);
+    if (!name || strncmp(name, "overlay", 7) != 0 || !upper || !*upper)
+        return 0;
+    ret->layers = tci_arena_printf(arena, "%s%s%s", upper, lower && *lower ? ":" : "",
+                                   lower ? lower : "");
+    return ret->layers ? 0 : tci_error_no_memory(reterr);
+}
+
 int tci_api_read_image(const struct tci_api_answer *answer, struct tci_arena *arena,
                        struct tci_api_image *ret, struct tc_error *reterr)
 {
@@ -130,6 +180,9 @@ int tci_api_read_image(const struct tci_api_answer *answer, struct tci_arena *ar
     memcpy(ret->id, id, TCI_API_ID_LENGTH + 1);
     if (config && !json_is_null(config) && !json_is_object(config))
         return rubbish(reterr, "describes an image whose configuration is no object");
+    if (read_annotations(arena, json_object_get(document, "Annotations"), ret, reterr) < 0 ||
+        read_layers(arena, json_object_get(document, "GraphDriver"), ret, reterr) < 0)
+        return -1;
     volumes = json_object_get(config, "Volumes");
     if (volumes && !json_is_null(volumes) && !json_is_object(volumes))
         return rubbish(reterr, "describes an image whose volumes are no object");
@@ -148,6 +201,7 @@ void tci_api_take_header(struct tci_api_answer *answer, const char *line, size_t
         { "Api-Version:", answer->api, sizeof answer->api },
         { "Libpod-Api-Version:", answer->libpod, sizeof answer->libpod },
         { "Server:", answer->server, sizeof answer->server },
+        { "X-Docker-Container-Path-Stat:", answer->stat, sizeof answer->stat },
     };
     for (size_t i = 0; i < tci_array_size(wanted); i++) {
         size_t name = strlen(wanted[i].name), used = 0;

@@ -8,15 +8,6 @@
 
 #include <string.h>
 #include <sys/resource.h>
-#include "json/write.h"
-
-static void write_list(struct tci_json *json, const char *key, const struct tci_strings *list)
-{
-    tci_json_array_begin(json, key);
-    for (size_t i = 0; i < list->count; i++)
-        tci_json_string(json, NULL, list->items[i].text);
-    tci_json_array_end(json);
-}
 
 static void write_strings(struct tci_json *json, const char *key, const char *const *list)
 {
@@ -96,17 +87,10 @@ static int write_mounts(struct tci_json *json, const struct tci_api_body *what,
                         struct tc_error *reterr)
 {
     const struct tci_oci_plan *plan = what->plan;
-    struct tci_api_bind *binds, own = { .cage = TCI_ENTRY_DIRECTORY };
-    size_t count;
-    if (tci_api_binds(what, &binds, &count, reterr) < 0)
-        return -1;
-    own.host = tci_arena_printf(plan->arena, "%s/" TCI_API_CAGE_MARK, what->place->path);
-    if (!own.host)
-        return tci_error_no_memory(reterr);
+
     tci_json_array_begin(json, "Mounts");
-    write_bind(json, &own);
-    for (size_t i = 0; i < count; i++)
-        write_bind(json, &binds[i]);
+    if (tci_api_write_binds(json, what, write_bind, reterr) < 0)
+        return -1;
     tci_json_array_end(json);
     tci_json_object_begin(json, "Tmpfs");
     for (size_t i = 0; i < plan->mount_count; i++) {
@@ -154,8 +138,8 @@ static int write_host(struct tci_json *json, const struct tci_api_body *what,
     tci_json_bool(json, "Privileged", false);
     tci_json_bool(json, "Init", false);
     tci_json_bool(json, "ReadonlyRootfs", c->read_only_rootfs);
-    write_list(json, "CapDrop", &c->cap_drop);
-    write_list(json, "CapAdd", &c->cap_add);
+    tci_api_write_list(json, "CapDrop", &c->cap_drop);
+    tci_api_write_list(json, "CapAdd", &c->cap_add);
     write_security(json, plan);
     tci_json_string(json, "NetworkMode",
                     plan->spec.settings->network.mode == TCI_NETWORK_HOST ? "host" : "none");
@@ -183,7 +167,8 @@ static int write_host(struct tci_json *json, const struct tci_api_body *what,
 int tci_api_docker_body(const struct tci_api_body *what, struct tci_buf *out,
                         struct tc_error *reterr)
 {
-    static const char *const entry[] = { TCI_ENTRY_PROGRAM, "path", NULL };
+    static const char *const entry[] = { TCI_API_ENTRY_DIRECTORY "/entry", TCI_API_ENTRY_DIRECTORY,
+                                         NULL };
     static const char *const none[] = { NULL }, *const no_health[] = { "NONE", NULL };
     const struct tci_oci_plan *plan = what->plan;
     struct tci_json json = { .out = out };

@@ -1,10 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Owns: the plan's mounts, and the names of runtimes, in the words that both engines understand.
- *
- * The attack: an engine makes the top of a read-only bind read-only, and what is mounted below it
- * stays writable. So a read-only path is bound without what lies below it, and each mount below
- * becomes a read-only bind of its own. What is mounted there later is not seen.
+ * Owns: the plan's mounts, lists and the names of runtimes, in the words that both engines understand.
  *
  * Volumes of an image: Docker mounts something at each of them, whatever it is told (Podman is told
  * not to). Where that is a place of the image, it is empty memory; within a granted path it is what
@@ -20,150 +16,38 @@
 #include <string.h>
 #include <sys/syscall.h>
 #include <unistd.h>
+#include "backend/oci/mounts.h"
 #include "base/fd.h"
 #include "base/path.h"
 
-enum { BINDS_MAX = 512 };
-
-struct list {
-    const struct tci_api_body *what;
-    struct tci_api_bind *items;
-    size_t count;
-};
-
-static int add(struct list *list, struct tci_api_bind bind, struct tc_error *reterr)
-{
-    if (list->count == BINDS_MAX)
-        return tci_error_set(reterr, TC_ERROR_UNSUPPORTED,
-                             "more than %d mounts lie below what is granted", BINDS_MAX);
-    if (!bind.host || !bind.cage)
-        return tci_error_no_memory(reterr);
-    list->items[list->count++] = bind;
-    return 0;
-}
-
-/* The mount of the plan that a path of the container belongs to. */
-static const struct tci_oci_mount *nearest(const struct tci_oci_plan *plan, const char *cage)
-{
-    const struct tci_oci_mount *best = NULL;
-    for (size_t i = 0; i < plan->mount_count; i++) {
-        const struct tci_oci_mount *m = &plan->mounts[i];
-        if (tci_path_is_within(cage, m->cage) && (!best || strlen(m->cage) >= strlen(best->cage)))
-            best = m;
-    }
-    return best;
-}
-
-/* "\040" and the like, as the kernel writes what would end a field. */
-static void unescape(char *text)
-{
-    char *to = text;
-    for (; *text; text++) {
-        if (text[0] == '\\' && text[1] >= '0' && text[1] <= '3' && text[2] && text[3]) {
-            *to++ = (char)((text[1] - '0') * 64 + (text[2] - '0') * 8 + (text[3] - '0'));
-            text += 3;
-        } else {
-            *to++ = *text;
-        }
-    }
-    *to = '\0';
-}
-
-static bool is_listed(const struct list *list, const char *cage)
-{
-    for (size_t i = 0; i < list->count; i++)
-        if (strcmp(list->items[i].cage, cage) == 0)
-            return true;
-    return false;
-}
-
-/* A mount of the host at `host`: does it show through a read-only bind? Then it becomes one too. */
-static int add_below(struct list *list, const char *host, struct tc_error *reterr)
-{
-    const struct tci_oci_plan *plan = list->what->plan;
-    for (size_t i = 0; i < plan->mount_count; i++) {
-        const struct tci_oci_mount *m = &plan->mounts[i];
-        const char *rest, *cage;
-        if (m->kind != TCI_OCI_MOUNT_BIND || m->writable || m->is_file ||
-            strcmp(host, m->host) == 0 || !tci_path_is_within(host, m->host))
-            continue;
-        rest = strcmp(m->host, "/") == 0 ? host : host + strlen(m->host);
-        cage = strcmp(m->cage, "/") == 0 ? rest
-                                         : tci_arena_printf(plan->arena, "%s%s", m->cage, rest);
-        if (!cage)
-            return tci_error_no_memory(reterr);
-        /* Something else of the plan lies on it or above it: a hidden directory, for one. */
-        if (nearest(plan, cage) != m || is_listed(list, cage))
-            continue;
-        if (add(list,
-                (struct tci_api_bind){ .host = tci_arena_strdup(plan->arena, host),
-                                       .cage = tci_arena_strdup(plan->arena, cage),
-                                       .no_exec = m->no_exec },
-                reterr) < 0)
-            return -1;
-    }
-    return 0;
-}
-
-static int add_all_below(struct list *list, struct tc_error *reterr)
-{
-    FILE *file = fopen("/proc/self/mountinfo", "re");
-    char *line = NULL, *rest, *field;
-    size_t size = 0;
-    int r = 0;
-    if (!file)
-        return tci_error_set(reterr, TC_ERROR_UNSUPPORTED,
-                             "/proc/self/mountinfo cannot be read, and read-only paths depend on "
-                             "it");
-    while (r == 0 && getline(&line, &size, file) > 0) {
-        rest = line;
-        field = NULL;
-        for (int i = 0; i < 5; i++)
-            field = strsep(&rest, " ");
-        if (!field)
-            continue;
-        unescape(field);
-        r = add_below(list, field, reterr);
-    }
-    free(line);
-    (void)fclose(file);
-    return r;
-}
-
-int tci_api_binds(const struct tci_api_body *what, struct tci_api_bind **ret, size_t *ret_count,
-                  struct tc_error *reterr)
+int tci_api_write_binds(struct tci_json *json, const struct tci_api_body *what,
+                        tci_api_bind_writer *write, struct tc_error *reterr)
 {
     const struct tci_oci_plan *plan = what->plan;
-    struct list list = { .what = what };
-    bool read_only = false;
-    list.items = tci_arena_new_array(plan->arena, BINDS_MAX, struct tci_api_bind);
-    if (!list.items)
+    const bool rootless = plan->choice.engine_is_rootless;
+    const char *own = tci_arena_printf(plan->arena, "%s/" TCI_API_CAGE_MARK, what->place->path);
+    if (!own)
         return tci_error_no_memory(reterr);
+    write(json, &(struct tci_api_bind){ .host = own, .cage = TCI_API_ENTRY_DIRECTORY });
     for (size_t i = 0; i < plan->mount_count; i++) {
         const struct tci_oci_mount *m = &plan->mounts[i];
-        struct tci_api_bind bind = { .host = m->host, .cage = m->cage };
+        struct tci_api_bind bind = { .host = m->host, .cage = m->cage, .recursive = rootless };
         if (m->kind == TCI_OCI_MOUNT_TMPFS)
             continue;
         if (m->kind == TCI_OCI_MOUNT_FILE) {
             bind.host = tci_arena_printf(plan->arena, "%s/f%zu", what->place->path, i);
             bind.no_exec = true;
         } else {
-            bind.writable = bind.recursive = m->writable;
+            bind.writable = m->writable;
+            /* In a user namespace the kernel does not bind a directory without what is mounted
+             * below it: that would uncover what lies beneath. */
+            bind.recursive = m->writable || rootless;
             bind.no_exec = m->no_exec;
-            read_only |= !m->writable && !m->is_file;
         }
-        if (add(&list, bind, reterr) < 0)
-            return -1;
+        if (!bind.host)
+            return tci_error_no_memory(reterr);
+        write(json, &bind);
     }
-    if (read_only && add_all_below(&list, reterr) < 0)
-        return -1;
-    /* In a user namespace the kernel does not bind a directory without what is mounted below it:
-     * that would uncover what lies beneath. There the mounts come along, and are covered by
-     * read-only ones. */
-    for (size_t i = 0; plan->choice.engine_is_rootless && i < list.count; i++)
-        list.items[i].recursive = true;
-    *ret = list.items;
-    *ret_count = list.count;
     return 0;
 }
 
@@ -239,7 +123,7 @@ int tci_api_volumes(struct tci_oci_plan *plan, const char *name, const struct tc
         memcpy(all, plan->mounts, count * sizeof *all);
     for (size_t i = 0; i < image->volume_count; i++) {
         const char *volume = image->volumes[i];
-        const struct tci_oci_mount *m = nearest(plan, volume);
+        const struct tci_oci_mount *m = tci_oci_mount_around(plan, volume);
         if (tci_path_is_within(volume, TCI_ENTRY_DIRECTORY))
             return refuse_volume(name, volume, "toolcage's own program is there", reterr);
         if (!m || strcmp(m->cage, volume) == 0 || (m->kind == TCI_OCI_MOUNT_TMPFS && m->writable))
@@ -268,6 +152,14 @@ bool tci_api_covers(const struct tci_api_body *what, const char *volume, bool *r
             *ret_read_only = false;
     }
     return true;
+}
+
+void tci_api_write_list(struct tci_json *json, const char *key, const struct tci_strings *list)
+{
+    tci_json_array_begin(json, key);
+    for (size_t i = 0; i < list->count; i++)
+        tci_json_string(json, NULL, list->items[i].text);
+    tci_json_array_end(json);
 }
 
 const char *tci_api_runtime(enum tci_oci_runtime runtime)

@@ -28,7 +28,7 @@
 #include "base/fd.h"
 
 /* Of $XDG_RUNTIME_DIR: the path of Podman's socket below it has at most 107 bytes. */
-enum { PLANS_MAX = 100000, DEPTH_MAX = 4, RUNTIME_MAX = 40 };
+enum { PLANS_MAX = 100000, OWNER_TRIES = 100, DEPTH_MAX = 4, RUNTIME_MAX = 40 };
 
 static const int OPEN_DIRECTORY = O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC;
 
@@ -122,11 +122,56 @@ static int open_base(char *path, size_t size, struct tc_error *reterr)
     return -1;
 }
 
+/* One that is not taken, in the owner's directory. 0, or -1 with errno. */
+static int make_plan_directory(struct tci_api_place *place, const char *base)
+{
+    int problem;
+    for (int i = 0; i < PLANS_MAX; i++) {
+        (void)snprintf(place->path, sizeof place->path, "%.100s/%s/p%d", base, place->owner, i);
+        if (mkdir(place->path, 0700) < 0) {
+            if (errno == EEXIST)
+                continue;
+            return -1;
+        }
+        place->directory = open(place->path, OPEN_DIRECTORY);
+        if (place->directory >= 0)
+            return 0;
+        problem = errno;
+        (void)rmdir(place->path);
+        errno = problem;
+        return -1;
+    }
+    return -1;
+}
+
+/* Another plan of this process that closes takes the owner's directory with it when it is the last: then it is
+ * made again. */
+static int make_directories(struct tci_api_place *place, int base_fd, const char *base)
+{
+    struct stat s;
+    int problem;
+    for (int i = 0; i < OWNER_TRIES; i++) {
+        if (mkdirat(base_fd, place->owner, 0700) < 0 && errno != EEXIST)
+            return -1;
+        if (fstatat(base_fd, place->owner, &s, AT_SYMLINK_NOFOLLOW) == 0 && !S_ISDIR(s.st_mode)) {
+            errno = ENOTDIR;
+            return -1;
+        }
+        if (make_plan_directory(place, base) == 0)
+            return 0;
+        if (errno != ENOENT)
+            break;
+    }
+    problem = errno;
+    (void)unlinkat(base_fd, place->owner, AT_REMOVEDIR); /* unless others are in it */
+    errno = problem;
+    return -1;
+}
+
 int tci_api_place_open(struct tci_api_place *place, struct tc_error *reterr)
 {
     char base[PATH_MAX];
     tc_cleanup(tci_closep) int fd = -1;
-    struct stat s;
     place->directory = -1;
     place->path[0] = '\0';
     if (tci_api_owner(place->owner, reterr) < 0)
@@ -135,22 +180,10 @@ int tci_api_place_open(struct tci_api_place *place, struct tc_error *reterr)
     if (fd < 0)
         return -1;
     sweep(fd, place->owner);
-    if (mkdirat(fd, place->owner, 0700) < 0 && errno != EEXIST)
-        return tci_error_errno(reterr, errno, "making a directory in %s", base);
-    if (fstatat(fd, place->owner, &s, AT_SYMLINK_NOFOLLOW) < 0 || !S_ISDIR(s.st_mode))
-        return tci_error_errno(reterr, ENOTDIR, "using a directory in %s", base);
     place->parent = strlen(base) + 1 + strlen(place->owner);
-    for (int i = 0; i < PLANS_MAX; i++) {
-        (void)snprintf(place->path, sizeof place->path, "%.100s/%s/p%d", base, place->owner, i);
-        if (mkdir(place->path, 0700) == 0) {
-            place->directory = open(place->path, OPEN_DIRECTORY);
-            if (place->directory >= 0)
-                return 0;
-        }
-        if (errno != EEXIST)
-            break;
-    }
-    tci_error_errno(reterr, errno, "making %s", place->path);
+    if (make_directories(place, fd, base) == 0)
+        return 0;
+    tci_error_errno(reterr, errno, "making a directory in %s/%s", base, place->owner);
     place->path[0] = '\0';
     return -1;
 }

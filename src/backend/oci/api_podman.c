@@ -8,19 +8,10 @@
 
 #include <string.h>
 #include <sys/resource.h>
-#include "json/write.h"
 
 /* Podman lowers its own limit to the kernel's smallest number of process ids. It is for no tool:
  * `pids` is the limit. */
 enum { NPROC = 32768 };
-
-static void write_list(struct tci_json *json, const char *key, const struct tci_strings *list)
-{
-    tci_json_array_begin(json, key);
-    for (size_t i = 0; i < list->count; i++)
-        tci_json_string(json, NULL, list->items[i].text);
-    tci_json_array_end(json);
-}
 
 static void write_namespace(struct tci_json *json, const char *key, const char *mode)
 {
@@ -107,17 +98,10 @@ static int write_mounts(struct tci_json *json, const struct tci_api_body *what,
                         struct tc_error *reterr)
 {
     const struct tci_oci_plan *plan = what->plan;
-    struct tci_api_bind *binds, own = { .cage = TCI_ENTRY_DIRECTORY };
-    size_t count;
-    if (tci_api_binds(what, &binds, &count, reterr) < 0)
-        return -1;
-    own.host = tci_arena_printf(plan->arena, "%s/" TCI_API_CAGE_MARK, what->place->path);
-    if (!own.host)
-        return tci_error_no_memory(reterr);
+
     tci_json_array_begin(json, "mounts");
-    write_bind(json, &own);
-    for (size_t i = 0; i < count; i++)
-        write_bind(json, &binds[i]);
+    if (tci_api_write_binds(json, what, write_bind, reterr) < 0)
+        return -1;
     for (size_t i = 0; i < plan->mount_count; i++) {
         const struct tci_oci_mount *m = &plan->mounts[i];
         if (m->kind != TCI_OCI_MOUNT_TMPFS)
@@ -141,8 +125,8 @@ static void write_security(struct tci_json *json, const struct tci_api_body *wha
     const struct tci_container *c = &plan->spec.settings->container;
     tci_json_bool(json, "privileged", false);
     tci_json_bool(json, "read_only_filesystem", c->read_only_rootfs);
-    write_list(json, "cap_drop", &c->cap_drop);
-    write_list(json, "cap_add", &c->cap_add);
+    tci_api_write_list(json, "cap_drop", &c->cap_drop);
+    tci_api_write_list(json, "cap_add", &c->cap_add);
     tci_json_bool(json, "no_new_privileges", c->no_new_privileges);
     if (plan->seccomp_json)
         tci_json_printf(json, "seccomp_profile_path", "%s/seccomp.json", what->place->path);
@@ -172,8 +156,8 @@ static void write_command(struct tci_json *json, const struct tci_api_body *what
     tci_json_string(json, "name", TCI_API_NAME_PREFIX TCI_API_CAGE_MARK);
     tci_json_string(json, "image", what->image->id);
     tci_json_array_begin(json, "entrypoint");
-    tci_json_string(json, NULL, TCI_ENTRY_PROGRAM);
-    tci_json_string(json, NULL, "path");
+    tci_json_string(json, NULL, TCI_API_ENTRY_DIRECTORY "/entry");
+    tci_json_string(json, NULL, TCI_API_ENTRY_DIRECTORY);
     tci_json_array_end(json);
     tci_json_array_begin(json, "command");
     tci_json_array_end(json);

@@ -20,7 +20,7 @@ static int plan_gvisor(const struct tc_spec *spec, struct tc_plan **ret, struct 
     .start = tci_oci_start, .fd = tci_oci_fd, .step = tci_oci_step, .kill = tci_oci_kill,          \
     .destroy = tci_oci_destroy, .layers = tci_oci_layers, .sandbox_id = tci_oci_sandbox_id,        \
     .open_directory = tci_oci_open_directory, .pid = tci_oci_pid, .go = tci_oci_go,                \
-    .network = tci_oci_network
+    .network = tci_oci_network, .reader = tci_oci_reader
 
 const struct tc_backend tci_backend_oci = {
     CONTAINER,        .kind = TCI_BACKEND_OCI,

@@ -11,19 +11,9 @@
 #include "backend/engine_socket.h"
 #include "backend/host.h"
 #include "backend/probe.h"
-#include "backend/ready.h"
+#include "backend/refuse.h"
 
 enum { INFO_LIMIT_MS = 1500, INFO_MAX = 65536 };
-
-static void answer(struct tci_host_report *report, enum tci_feature id, bool has,
-                   const char *detail, const char *remedy)
-{
-    struct tci_host_feature *f = &report->features[id];
-    report->asked |= UINT64_C(1) << id;
-    f->state = has ? TCI_FEATURE_YES : TCI_FEATURE_NO;
-    (void)snprintf(f->detail, sizeof f->detail, "%s", detail);
-    (void)snprintf(f->remedy, sizeof f->remedy, "%s", has ? "" : remedy);
-}
 
 /* May we count, move and furnish the container's processes? Not if they are another user's. */
 bool tci_oci_is_ours(const struct tci_oci_choice *choice)
@@ -46,32 +36,21 @@ static bool docker_limits(const char *socket_path, struct tci_arena *arena)
 static void look_at_limits(const struct tci_oci_plan *plan, bool is_ours,
                            struct tci_host_report *report)
 {
-    static const struct {
-        enum tci_feature feature;
-        unsigned bit;
-    } groups[] = {
-        { TCI_FEATURE_CGROUP_MEMORY, TCI_CGROUP_HAS_MEMORY },
-        { TCI_FEATURE_CGROUP_PIDS, TCI_CGROUP_HAS_PIDS },
-        { TCI_FEATURE_CGROUP_CPU, TCI_CGROUP_HAS_CPU },
-        { TCI_FEATURE_CGROUP_CPU_USAGE, TCI_CGROUP_HAS_CPU_USAGE },
-    };
     /* Not used, for example, where the container's user is not the one whose processes we may move. */
     const unsigned has = is_ours && plan->use_cgroup ? tci_cgroups_has(plan->cgroups) : 0;
-    bool all = true;
-    for (size_t i = 0; i < tci_array_size(groups); i++) {
-        all = all && (has & groups[i].bit);
-        answer(report, groups[i].feature, has & groups[i].bit,
-               is_ours ? plan->cgroups && tci_cgroups_has(plan->cgroups)
-                             ? "the container's user is not one whose processes we may move"
-                             : "no control group is writable here"
-                       : "the engine's processes are not ours to move",
-               is_ours ? "\"toolcage doctor\" says how to get one"
-                       : "use container.engine = \"none\", or rootless Podman");
-    }
+    const bool all = tci_refuse_answer_groups(
+        report, has,
+        !is_ours ? "the engine's processes are not ours to move"
+        : plan->cgroups && tci_cgroups_has(plan->cgroups)
+            ? "the container's user is not one whose processes we may move"
+            : "no control group is writable here",
+        is_ours ? "\"toolcage doctor\" says how to get one"
+                : "use container.engine = \"none\", or rootless Podman");
     if (plan->choice.engine == TCI_OCI_ENGINE_DOCKER && !all)
-        answer(report, TCI_FEATURE_DOCKER_LIMITS, docker_limits(plan->choice.socket, plan->arena),
-               "the daemon has no limits",
-               "give the daemon control groups: see cgroup in toolcage doctor");
+        tci_refuse_answer(report, TCI_FEATURE_DOCKER_LIMITS,
+                          docker_limits(plan->choice.socket, plan->arena),
+                          "the daemon has no limits",
+                          "give the daemon control groups: see cgroup in toolcage doctor");
 }
 
 static void look_at_host(const struct tci_oci_plan *plan, struct tci_host_report *report)
@@ -99,13 +78,14 @@ static void look_at_host(const struct tci_oci_plan *plan, struct tci_host_report
     static const char gate_remedy[] = "use container.engine = \"none\", or rootless Podman";
     tci_host_report_init(report);
     for (size_t i = 0; i < tci_array_size(shown); i++)
-        answer(report, shown[i], true, "shown by making the container", "");
-    answer(report, TCI_FEATURE_PRIVILEGED, plan->choice.is_root, "not root",
-           "run toolcage as root, or use container.engine = \"none\" or \"podman\"");
-    answer(report, TCI_FEATURE_GATE_LOCAL_ROUTE, is_ours, gate_why, gate_remedy);
-    answer(report, TCI_FEATURE_GATE_REDIRECT, is_ours, gate_why, gate_remedy);
-    answer(report, TCI_FEATURE_USERNS_PROCESS_LIMIT, tci_host_has_process_limit(),
-           "not per user namespace", "use Linux 5.14 or newer, or give toolcage a control group");
+        tci_refuse_answer(report, shown[i], true, "shown by making the container", "");
+    tci_refuse_answer(report, TCI_FEATURE_PRIVILEGED, plan->choice.is_root, "not root",
+                      "run toolcage as root, or use container.engine = \"none\" or \"podman\"");
+    tci_refuse_answer(report, TCI_FEATURE_GATE_LOCAL_ROUTE, is_ours, gate_why, gate_remedy);
+    tci_refuse_answer(report, TCI_FEATURE_GATE_REDIRECT, is_ours, gate_why, gate_remedy);
+    tci_refuse_answer(report, TCI_FEATURE_USERNS_PROCESS_LIMIT, tci_host_has_process_limit(),
+                      "not per user namespace",
+                      "use Linux 5.14 or newer, or give toolcage a control group");
     look_at_limits(plan, is_ours, report);
 }
 
@@ -149,38 +129,74 @@ static void describe_layers(struct tci_oci_plan *plan)
 
 /* ---- refusing ------------------------------------------------------------------------------ */
 
-/* A word too much in a policy must not give a container everything that the host can reach. */
-static int check_host_network(const struct tci_settings *s, struct tc_error *reterr)
+/* A word too much in a policy must not give a container everything that the host can reach. And with an engine
+ * it is our own filter that keeps abstract unix sockets of the host away: entry needs one to call us. */
+static int check_host_network(const struct tci_oci_plan *plan, struct tc_error *reterr)
 {
-    if (s->network.mode != TCI_NETWORK_HOST || s->allow_host_network)
+    const struct tci_settings *s = plan->spec.settings;
+    if (s->network.mode != TCI_NETWORK_HOST)
+        return 0;
+    if (!s->allow_host_network) {
+        tci_error_set(reterr, TC_ERROR_UNSUPPORTED,
+                      "network = \"host\" needs allow_host_network = true for a container");
+        tci_error_remedy(reterr, "name the hosts in \"network\", or set allow_host_network = true");
+        return -1;
+    }
+    if (plan->choice.engine == TCI_OCI_ENGINE_NONE || s->container.no_new_privileges)
         return 0;
     tci_error_set(reterr, TC_ERROR_UNSUPPORTED,
-                  "network = \"host\" needs allow_host_network = true for a container");
-    tci_error_remedy(reterr, "name the hosts in \"network\", or set allow_host_network = true");
+                  "network = \"host\" and container.no_new_privileges = false do not go together "
+                  "with an engine: abstract unix sockets of the host could be reached");
+    tci_error_remedy(reterr, "leave out no_new_privileges, or set container.engine = \"none\"");
     return -1;
+}
+
+static bool has_text(const struct tci_strings *list, const char *text)
+{
+    for (size_t i = 0; i < list->count; i++)
+        if (strcmp(list->items[i].text, text) == 0)
+            return true;
+    return false;
+}
+
+/* gVisor's own kernel keeps `pids` and `files`, and, like Linux, exempts whoever has these capabilities; and
+ * there is no control group behind it that would count. */
+static int check_exempt(const struct tci_oci_plan *plan, struct tc_error *reterr)
+{
+    static const struct {
+        const char *capability;
+        bool lifts_files;
+    } lifting[] = { { "SYS_ADMIN", false }, { "SYS_RESOURCE", true } };
+    const struct tci_settings *s = plan->spec.settings;
+    const struct tci_container *container = &s->container;
+    if (plan->choice.runtime != TCI_OCI_RUNSC)
+        return 0;
+    for (size_t i = 0; i < tci_array_size(lifting); i++) {
+        const char *name = lifting[i].capability;
+        const bool lifts_files = lifting[i].lifts_files && s->files != TCI_UNLIMITED;
+        if (!has_text(&container->cap_add, name) || has_text(&container->cap_drop, name) ||
+            (s->pids == TCI_UNLIMITED && !lifts_files))
+            continue;
+        tci_error_set(reterr, TC_ERROR_UNSUPPORTED,
+                      "gVisor cannot keep \"%s\" for a tool with the capability %s",
+                      s->pids == TCI_UNLIMITED ? "files" : "pids", name);
+        tci_error_remedy(reterr, "leave %s out of container.cap_add, or use backend = \"oci\"",
+                         name);
+        return -1;
+    }
+    return 0;
 }
 
 int tci_oci_check(struct tci_oci_plan *plan, struct tc_error *reterr)
 {
     struct tci_host_report *report = tci_arena_new_of(plan->arena, struct tci_host_report);
-    const unsigned facts = tci_settings_facts(plan->spec.settings);
-    const char *name = tci_oci_ready_name(&plan->choice);
-    char why[TCI_KEEPING_TEXT_MAX], remedy[TCI_KEEPING_TEXT_MAX];
     if (!report)
         return tci_error_no_memory(reterr);
-    if (check_host_network(plan->spec.settings, reterr) < 0)
+    if (check_host_network(plan, reterr) < 0 || check_exempt(plan, reterr) < 0)
         return -1;
     look_at_host(plan, report);
-    for (int clause = 0; clause < TCI_CLAUSE_COUNT; clause++) {
-        if (!(plan->spec.clauses & tci_clause_bit(clause)) ||
-            tci_backend_can_for(report, name, (enum tci_clause)clause, facts, why, sizeof why,
-                                remedy, sizeof remedy))
-            continue;
-        tci_error_set(reterr, TC_ERROR_UNSUPPORTED, "%s cannot keep %s here: %s", name,
-                      tci_clause_name((enum tci_clause)clause), why);
-        tci_error_remedy(reterr, "%s", remedy);
+    if (tci_refuse(report, tci_oci_ready_name(&plan->choice), &plan->spec, reterr) < 0)
         return -1;
-    }
     describe_layers(plan);
     return 0;
 }

@@ -56,13 +56,15 @@ static void free_job(struct tci_api_job *job)
     free(job);
 }
 
-static struct tci_api_job *new_job(struct tci_api_state *state)
+static struct tci_api_job *new_job(const struct tci_oci_plan *plan)
 {
+    struct tci_api_state *state = plan->driver_state;
     struct tci_api_job *job = calloc(1, sizeof *job);
     pthread_condattr_t attributes;
     if (!job)
         return NULL;
     job->api = &state->api;
+    job->plan = plan;
     job->image_changed = &state->image_changed;
     job->listening = job->event = job->epoll = -1;
     (void)pthread_mutex_init(&job->lock, NULL);
@@ -102,7 +104,7 @@ static int prepare(const struct tci_oci_plan *plan, struct tci_api_job *job,
 static int begin(struct tci_oci_cage *cage, struct tc_error *reterr)
 {
     struct tci_api_state *state = cage->plan->driver_state;
-    struct tci_api_job *job = new_job(state);
+    struct tci_api_job *job = new_job(cage->plan);
     if (!job)
         return tci_error_no_memory(reterr);
     if (prepare(cage->plan, job, reterr) < 0) {
@@ -219,6 +221,6 @@ const struct tci_oci_driver tci_oci_driver_api = {
     .ready = tci_api_ready,
     .kill = kill_cage,
     .end = end,
-    .out_of_memory = tci_api_out_of_memory,
+    .hits = tci_api_hits,
     .is_stale = tci_api_driver_is_stale,
 };

@@ -5,6 +5,7 @@
 
 #include <pthread.h>
 #include "backend/oci/api.h"
+#include "backend/oci/api_look.h"
 
 enum { TCI_API_LOST_MAX = 32 };
 
@@ -21,12 +22,16 @@ struct tci_api_state {
     size_t lost_count;
     uint64_t looked_us; /* when the image was last looked at */
     atomic_bool image_changed;
+    /* Where everything is in the image: looked at by the first container, before it starts. */
+    pthread_mutex_t look_lock;
+    struct tci_api_points points;
 };
 
 /* Once for each cage. A thread of its own makes the requests; it sees nothing of the cage but
  * this. */
 struct tci_api_job {
     const struct tci_api *api;
+    const struct tci_oci_plan *plan;
     char
         name[TCI_API_NAME_LENGTH + 1]; /* of its directory; the container is "toolcage-" and this */
     atomic_bool *image_changed;        /* of the plan: set when the engine has the image no more */
@@ -55,11 +60,16 @@ void tci_api_job_connected(struct tci_api_job *job);
  * there is a container. */
 bool tci_api_job_join(struct tci_api_job *job);
 
+/* driver_api_look.c: between create and start: the image's links, once for each plan. */
+int tci_api_job_look(struct tci_api_job *job, struct tc_error *reterr);
+/* Once a container was started. */
+const struct tci_api_points *tci_api_points_of(const struct tci_oci_plan *plan);
+
 /* driver_api_ready.c */
 int tci_api_ready(struct tci_oci_cage *cage, struct tc_error *reterr);
 
 /* driver_api_memory.c */
-bool tci_api_out_of_memory(struct tci_oci_cage *cage);
+unsigned tci_api_hits(struct tci_oci_cage *cage, bool ask);
 
 /* driver_api_open.c */
 int tci_api_driver_open(struct tci_oci_plan *plan, struct tc_error *reterr);

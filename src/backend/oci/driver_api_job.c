@@ -165,6 +165,8 @@ static int make(struct tci_api_job *job, struct tc_error *reterr)
 {
     if (create(job, reterr) < 0 || (job->runtime && check_runtime(job, reterr) < 0))
         return -1;
+    if (tci_api_job_look(job, reterr) < 0)
+        return -1;
     if (atomic_load(&job->killed))
         return tci_error_set(reterr, TC_ERROR_IO, "the call ended before its container started");
     if (start(job, reterr) < 0)

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Owns: did the kernel kill for memory in a container whose limit the engine keeps (an ordinary
- * user with root's Docker)? The engine says so only when the container has ended, and forgets it
- * then. Its control group says so at once, to everybody; it is found through entry, which is held
- * while this is asked.
+ * Owns: which limits did the kernel keep in a container whose limits are the engine's (an ordinary user
+ * with root's Docker)? Did it kill for memory, or refuse a process? The engine says so only of memory, when
+ * the container has ended, and forgets it then. Its control group says so at once, to everybody; it is found
+ * through entry, which lives while this is asked.
  */
 #include "backend/oci/driver_api.h"
 
@@ -28,62 +28,73 @@ static bool read_text(const char *path, char *text)
 }
 
 /* "oom_kill 3": the number behind the word at the beginning of a line. */
-static bool has_killed(const char *text)
+static bool counts(const char *text, const char *word)
 {
+    const size_t length = strlen(word);
     while (text) {
-        if (strncmp(text, "oom_kill ", 9) == 0)
-            return strtoull(text + 9, NULL, 10) > 0;
+        if (strncmp(text, word, length) == 0)
+            return strtoull(text + length, NULL, 10) > 0;
         text = strchr(text, '\n');
         text = text ? text + 1 : NULL;
     }
     return false;
 }
 
+/* Of one control group: where the controller is (version 1: "/memory"), and what its files say. */
+static unsigned look_at(const char *controller, const char *group, const char *file,
+                        const char *word, unsigned hit, char *text)
+{
+    char path[PATH_MAX];
+    int n = snprintf(path, sizeof path, "/sys/fs/cgroup%s%s/%s", controller, group, file);
+    return n < (int)sizeof path && read_text(path, text) && counts(text, word) ? hit : 0;
+}
+
 /* A line of /proc/PID/cgroup: "9:memory:/docker/ID" (version 1), "0::/system.slice/docker-
  * ID.scope". */
-static bool look(char *line, char *text)
+static unsigned look(char *line, char *text)
 {
     char *controllers = strchr(line, ':'),
          *group = controllers ? strchr(controllers + 1, ':') : NULL;
-    char path[PATH_MAX];
     if (!group || strstr(group, "/.."))
-        return false; /* not below what we see */
+        return 0; /* not below what we see */
     *group++ = '\0';
     controllers++;
     if (strcmp(controllers, "memory") == 0)
-        (void)snprintf(path, sizeof path, "/sys/fs/cgroup/memory%s/memory.oom_control", group);
-    else if (!*controllers)
-        (void)snprintf(path, sizeof path, "/sys/fs/cgroup%s/memory.events", group);
-    else
-        return false;
-    return read_text(path, text) && has_killed(text);
+        return look_at("/memory", group, "memory.oom_control", "oom_kill ", TCI_HIT_MEMORY, text);
+    if (strcmp(controllers, "pids") == 0)
+        return look_at("/pids", group, "pids.events", "max ", TCI_HIT_PIDS, text);
+    if (*controllers)
+        return 0;
+    return look_at("", group, "memory.events", "oom_kill ", TCI_HIT_MEMORY, text) |
+           look_at("", group, "pids.events", "max ", TCI_HIT_PIDS, text);
 }
 
-static bool group_has_killed(int pid)
+static unsigned group_hits(int pid)
 {
     char path[32], *lines = malloc(TEXT_MAX), *text = malloc(TEXT_MAX), *rest = lines, *line;
-    bool killed = false;
+    unsigned hits = 0;
     (void)snprintf(path, sizeof path, "/proc/%d/cgroup", pid);
     if (lines && text && read_text(path, lines))
-        while (!killed && (line = strsep(&rest, "\n")))
-            killed = look(line, text);
+        while ((line = strsep(&rest, "\n")))
+            hits |= look(line, text);
     free(lines);
     free(text);
-    return killed;
+    return hits;
 }
 
-bool tci_api_out_of_memory(struct tci_oci_cage *cage)
+unsigned tci_api_hits(struct tci_oci_cage *cage, bool ask)
 {
     const struct tci_api_job *job = cage->driver_state;
     char path[128];
     const struct tci_api_request request = { .method = "GET", .path = path, .limit_ms = 1000 };
     struct tci_api_answer answer;
-    bool killed;
-    if (cage->pid > 0 && group_has_killed(cage->pid))
-        return true;
+    unsigned hits = cage->pid > 0 ? group_hits(cage->pid) : 0;
+    if (!ask || hits & TCI_HIT_MEMORY)
+        return hits;
     (void)snprintf(path, sizeof path, "/containers/" TCI_API_NAME_PREFIX "%s/json", job->name);
-    killed = tci_api_send(job->api, &request, &answer, NULL) == 0 && answer.status == 200 &&
-             tci_api_read_oom(&answer);
+    if (tci_api_send(job->api, &request, &answer, NULL) == 0 && answer.status == 200 &&
+        tci_api_read_oom(&answer))
+        hits |= TCI_HIT_MEMORY;
     tci_api_answer_free(&answer);
-    return killed;
+    return hits;
 }

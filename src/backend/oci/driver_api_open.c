@@ -15,6 +15,7 @@
 #include "backend/program.h"
 #include "base/clock.h"
 #include "base/fd.h"
+#include "base/quote.h"
 
 enum {
     DOCKER_API = 1041,
@@ -25,6 +26,7 @@ enum {
     /* All questions of a plan together: no call's own time limit is over them. Sweeping is the least
      * important of them. */
     OPEN_MS = 4000,
+    OPEN_OWN_MS = 15000, /* of a service that we have just started, on a host that may be busy */
     SWEEP_MS = 1500,
 };
 
@@ -48,6 +50,15 @@ static int too_old(const struct tci_api *api, const struct tci_api_version *vers
     return -1;
 }
 
+/* Podman understands Docker's words, too, and not all of them as they are meant: an image's annotations, which
+ * it hands to its runtime, are not named there. */
+static int is_podman(const struct tci_api *api, struct tc_error *reterr)
+{
+    tci_error_set(reterr, TC_ERROR_UNSUPPORTED, "%s is Podman's socket, not Docker's", api->socket);
+    tci_error_remedy(reterr, "set container.engine = \"podman\"");
+    return -1;
+}
+
 /* Which words it understands. */
 static int agree(struct tci_api *api, struct tci_oci_choice *choice, uint64_t until,
                  struct tc_error *reterr)
@@ -67,6 +78,8 @@ static int agree(struct tci_api *api, struct tci_oci_choice *choice, uint64_t un
         (void)snprintf(api->prefix, sizeof api->prefix, "/v4.0.0/libpod");
         return 0;
     }
+    if (version.libpod)
+        return is_podman(api, reterr);
     if (version.api < DOCKER_API)
         return too_old(api, &version, reterr);
     /* Its own newest: newer daemons do not speak 1.41 any more. */
@@ -124,6 +137,17 @@ static int no_image(const struct tci_api *api, const char *reference, struct tc_
     return -1;
 }
 
+static int refuse_annotation(const char *reference, const char *annotation, struct tc_error *reterr)
+{
+    char shown[TCI_QUOTE_MAX];
+    tci_error_set(reterr, TC_ERROR_UNSUPPORTED,
+                  "the image \"%.200s\" has the annotation %s, which Podman hands to the runtime",
+                  reference, tci_quote(annotation, strlen(annotation), shown));
+    tci_error_remedy(reterr, "build the image without it: an image may only have annotations that "
+                             "describe it (org.opencontainers.image.*)");
+    return -1;
+}
+
 static int find_image(struct tci_oci_plan *plan, struct tci_api_state *state, uint64_t until,
                       struct tc_error *reterr)
 {
@@ -141,13 +165,16 @@ static int find_image(struct tci_oci_plan *plan, struct tci_api_state *state, ui
     } else if (r == 0) {
         r = tci_api_read_image(&answer, plan->arena, &state->image, reterr);
     }
+    if (r == 0 && state->image.annotation)
+        r = refuse_annotation(reference, state->image.annotation, reterr);
     tci_api_answer_free(&answer);
     state->looked_us = tci_clock_us();
     return r;
 }
 
 /* Containers are made from the image that the plan saw, by its hash, and its volumes are
- * covered. Another image of the same name means another plan. */
+ * covered. Another image of the same name means another plan; so do annotations, which do not count
+ * for the hash. */
 bool tci_api_driver_is_stale(const struct tci_oci_plan *plan)
 {
     struct tci_api_state *state = plan->driver_state;
@@ -155,7 +182,9 @@ bool tci_api_driver_is_stale(const struct tci_oci_plan *plan)
     struct tci_api_image image;
     struct tci_arena *arena;
     bool look;
-    if (atomic_load(&state->image_changed))
+    /* Killed for its memory, or by an operator: the next plan starts another one. */
+    if (atomic_load(&state->image_changed) ||
+        tci_podman_service_is_gone(&state->service, state->api.socket))
         return true;
     (void)pthread_mutex_lock(&state->lock);
     look = tci_clock_us() - state->looked_us > LOOK_US;
@@ -169,7 +198,7 @@ bool tci_api_driver_is_stale(const struct tci_oci_plan *plan)
     if (arena && ask_image(&state->api, reference_of(plan), STALE_MS, &answer, NULL) == 0 &&
         (answer.status == 404 ||
          (answer.status == 200 && tci_api_read_image(&answer, arena, &image, NULL) == 0 &&
-          strcmp(image.id, state->image.id) != 0)))
+          (image.annotation || strcmp(image.id, state->image.id) != 0))))
         atomic_store(&state->image_changed, true);
     if (arena)
         tci_api_answer_free(&answer);
@@ -238,7 +267,7 @@ static int open_state(struct tci_oci_plan *plan, struct tci_api_state *state,
     if (!*socket && tci_podman_service_start(&state->service, plan->choice.program, &state->place,
                                              socket, reterr) < 0)
         return -1;
-    until = tci_clock_us() + OPEN_MS * UINT64_C(1000);
+    until = tci_clock_us() + (state->service.pid ? OPEN_OWN_MS : OPEN_MS) * UINT64_C(1000);
     if (tci_api_open(&state->api, plan->choice.engine, socket, reterr) < 0 ||
         agree(&state->api, &plan->choice, until, reterr) < 0)
         return -1;
@@ -247,6 +276,8 @@ static int open_state(struct tci_oci_plan *plan, struct tci_api_state *state,
         return -1;
     if (plan->choice.engine == TCI_OCI_ENGINE_DOCKER &&
         tci_api_volumes(plan, reference_of(plan), &state->image, reterr) < 0)
+        return -1;
+    if (tci_api_below(plan, reterr) < 0)
         return -1;
     if (write_files(plan, state, reterr) < 0)
         return -1;
@@ -265,6 +296,8 @@ static void close_state(struct tci_api_state *state)
     tci_podman_service_end(&state->service);
     tci_api_place_close(&state->place);
     tci_buf_free(&state->body);
+    tci_api_points_free(&state->points);
+    (void)pthread_mutex_destroy(&state->look_lock);
     (void)pthread_mutex_destroy(&state->lock);
     free(state);
 }
@@ -277,6 +310,7 @@ int tci_api_driver_open(struct tci_oci_plan *plan, struct tc_error *reterr)
     state->service.alive = state->place.directory = -1;
     state->body = (struct tci_buf)TCI_BUF_INIT(TCI_API_ANSWER_MAX);
     (void)pthread_mutex_init(&state->lock, NULL);
+    (void)pthread_mutex_init(&state->look_lock, NULL);
     if (open_state(plan, state, reterr) < 0) {
         close_state(state);
         return -1;

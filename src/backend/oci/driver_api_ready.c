@@ -11,6 +11,10 @@
  * Then device nodes and setuid programs lose their effect. Engines mount images with both, Docker
  * granted paths too; and the filter of devices, where control groups are version 2, belongs to the
  * engine's group, which the command leaves for ours.
+ *
+ * And what was granted for reading becomes read-only with all that the host has mounted below it. A
+ * rootless engine brings that along, whenever it was mounted, and makes only the top read-only. The
+ * attack: a tool that may read /var/run deletes files in /run/user/1000.
  */
 #include "backend/oci/driver_api.h"
 
@@ -22,20 +26,32 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/statvfs.h>
 #include <sys/syscall.h>
 #include <sys/vfs.h>
 #include <unistd.h>
 #include "backend/oci/stage.h"
 #include "base/fd.h"
+#include "base/mountinfo.h"
+#include "base/path.h"
+#include "base/quote.h"
 
-/* What a bind leads to is compared, so that links of the image are followed as they are inside: the
- * engine did so, too. Memory looks like any other memory: there, no link is. */
-static int open_inside(int root, const char *path, bool follow)
+/* No link, not even inside. */
+static int open_inside(int root, const char *path)
 {
     struct open_how how = { .flags = O_PATH | O_CLOEXEC,
                             .resolve = RESOLVE_IN_ROOT | RESOLVE_NO_MAGICLINKS |
-                                       (follow ? 0 : RESOLVE_NO_SYMLINKS) };
+                                       RESOLVE_NO_SYMLINKS };
     return (int)syscall(SYS_openat2, root, path, &how, sizeof how);
+}
+
+/* Where the image has a link, the place at its end, which was found out before anything was mounted. (Docker
+ * replaces some links of an image: then the name itself is the place.) */
+static int open_place(const struct tci_oci_cage *cage, size_t number)
+{
+    const struct tci_api_point *point = &tci_api_points_of(cage->plan)->items[number];
+    int fd = open_inside(cage->root, point->cage);
+    return fd < 0 && errno == ELOOP ? open_inside(cage->root, point->real) : fd;
 }
 
 static bool is_the_one(int fd, uint64_t device, uint64_t inode)
@@ -46,14 +62,25 @@ static bool is_the_one(int fd, uint64_t device, uint64_t inode)
            device_now == device && inode_now == inode;
 }
 
-/* A handle on it, checked. */
-static int check_bind(const struct tci_oci_cage *cage, const struct tci_oci_mount *m,
-                      struct tc_error *reterr)
+/* The very mount, not only what is mounted: within a writable grant the same directory can be reached
+ * without it, and may be written to there. */
+static bool is_mount(int fd, bool read_only)
 {
-    tc_cleanup(tci_closep) int fd = open_inside(cage->root, m->cage, true);
-    if (fd < 0)
+    struct statfs system;
+    struct statx s;
+    return statx(fd, "", AT_EMPTY_PATH, STATX_TYPE, &s) == 0 &&
+           s.stx_attributes & s.stx_attributes_mask & STATX_ATTR_MOUNT_ROOT &&
+           (!read_only || (fstatfs(fd, &system) == 0 && system.f_flags & ST_RDONLY));
+}
+
+/* A handle on it, checked. */
+static int check_bind(const struct tci_oci_cage *cage, size_t number, struct tc_error *reterr)
+{
+    const struct tci_oci_mount *m = &cage->plan->mounts[number];
+    tc_cleanup(tci_closep) int fd = open_place(cage, number);
+    if (fd < 0 && errno != ELOOP)
         return tci_error_errno(reterr, errno, "looking at %.300s in the container", m->cage);
-    if (is_the_one(fd, m->device, m->inode))
+    if (fd >= 0 && is_the_one(fd, m->device, m->inode) && is_mount(fd, !m->writable))
         return tci_take_fd(&fd);
     return tci_error_set(reterr, TC_ERROR_UNSUPPORTED,
                          "%.300s in the container is not the %.300s that was granted: somebody "
@@ -66,7 +93,7 @@ static int check_file(const struct tci_oci_cage *cage, size_t number, struct tc_
 {
     const struct tci_oci_mount *m = &cage->plan->mounts[number];
     const struct tci_api_state *state = cage->plan->driver_state;
-    tc_cleanup(tci_closep) int fd = open_inside(cage->root, m->cage, true);
+    tc_cleanup(tci_closep) int fd = open_place(cage, number);
     tc_cleanup(tci_closep) int own = -1;
     uint64_t device = 0, inode = 0;
     char name[24];
@@ -75,20 +102,24 @@ static int check_file(const struct tci_oci_cage *cage, size_t number, struct tc_
     own = openat(state->place.directory, name, O_PATH | O_NOFOLLOW | O_CLOEXEC);
     if (own >= 0 && fd >= 0 && tci_granted_identify(own, &device, &inode, &is_directory) == 0 &&
         is_the_one(fd, device, inode))
-        return 0;
+        return tci_take_fd(&fd);
     tci_error_set(reterr, TC_ERROR_UNSUPPORTED,
                   "%.300s in the container is not the file that toolcage put there", m->cage);
     tci_error_remedy(reterr, "the image has something in its way: look at %.300s in it", m->cage);
     return -1;
 }
 
+static bool is_directory(int fd)
+{
+    struct stat s;
+    return fstat(fd, &s) == 0 && S_ISDIR(s.st_mode);
+}
+
 static bool is_memory(int fd)
 {
     struct statfs system;
-    struct statx s;
-    return fstatfs(fd, &system) == 0 && system.f_type == TMPFS_MAGIC &&
-           statx(fd, "", AT_EMPTY_PATH, STATX_TYPE, &s) == 0 && S_ISDIR(s.stx_mode) &&
-           s.stx_attributes & s.stx_attributes_mask & STATX_ATTR_MOUNT_ROOT;
+    return fstatfs(fd, &system) == 0 && system.f_type == TMPFS_MAGIC && is_directory(fd) &&
+           is_mount(fd, false);
 }
 
 /* runc before 1.1.6 gives memory the mode of what lies below it in the image. Where we may not
@@ -109,12 +140,12 @@ static void set_mode(int fd, const struct tci_oci_mount *m)
 static int check_memory(const struct tci_oci_cage *cage, const struct tci_oci_mount *m,
                         struct tc_error *reterr)
 {
-    tc_cleanup(tci_closep) int fd = open_inside(cage->root, m->cage, false);
+    tc_cleanup(tci_closep) int fd = open_inside(cage->root, m->cage);
     const int problem = fd < 0 ? errno : 0;
     if (fd >= 0 && is_memory(fd)) {
         if (m->writable && m->mode)
             set_mode(fd, m);
-        return 0;
+        return tci_take_fd(&fd);
     }
     tci_error_set(reterr, TC_ERROR_UNSUPPORTED, "%.300s in the container is not %s: %s", m->cage,
                   m->writable ? "memory of its own" : "hidden",
@@ -125,11 +156,52 @@ static int check_memory(const struct tci_oci_cage *cage, const struct tci_oci_mo
     return -1;
 }
 
-/* Handles on what the engine mounted for the plan's binds, checked. */
+/* Handles on what the engine mounted for the plan, checked. */
 struct found {
-    int binds[TCI_STAGE_HANDED_MAX];
+    int mounts[TCI_STAGE_HANDED_MAX];
+    char how[TCI_STAGE_HANDED_MAX + 1];
     size_t count;
 };
+
+/* Rootful engines bind nothing that is mounted below: each bind is read-only, and that is all. */
+static bool reaches_below(const struct tci_oci_plan *plan, const struct tci_oci_mount *m)
+{
+    return plan->choice.engine_is_rootless && m->kind == TCI_OCI_MOUNT_BIND && !m->writable;
+}
+
+static bool is_within_sealed(const struct tci_oci_plan *plan, const struct tci_oci_mount *m)
+{
+    for (size_t i = 0; i < plan->mount_count; i++)
+        if (&plan->mounts[i] != m && reaches_below(plan, &plan->mounts[i]) &&
+            tci_path_is_within(m->cage, plan->mounts[i].cage))
+            return true;
+    return false;
+}
+
+/* What the helper does to it (stage_abi.h). A writable grant within a readable one is writable again
+ * afterwards, unless it was read-only on the host; what is mounted below that one is not. */
+static char how_to_seal(const struct tci_oci_plan *plan, const struct tci_oci_mount *m, int fd)
+{
+    struct statfs now;
+    int bits = 0;
+    if (reaches_below(plan, m))
+        bits = TCI_STAGE_SEAL_READ_ONLY | (m->no_exec ? TCI_STAGE_SEAL_NO_EXEC : 0);
+    if (is_within_sealed(plan, m) && fstatfs(fd, &now) == 0) {
+        if (m->writable && !(now.f_flags & ST_RDONLY))
+            bits |= TCI_STAGE_SEAL_WRITABLE;
+        if (!m->no_exec && !(now.f_flags & ST_NOEXEC))
+            bits |= TCI_STAGE_SEAL_EXEC;
+    }
+    return (char)(TCI_STAGE_SEAL + bits);
+}
+
+static int check_mount(const struct tci_oci_cage *cage, size_t number, struct tc_error *reterr)
+{
+    const struct tci_oci_mount *m = &cage->plan->mounts[number];
+    return m->kind == TCI_OCI_MOUNT_BIND   ? check_bind(cage, number, reterr)
+           : m->kind == TCI_OCI_MOUNT_FILE ? check_file(cage, number, reterr)
+                                           : check_memory(cage, m, reterr);
+}
 
 static int check_mounts(const struct tci_oci_cage *cage, struct found *found,
                         struct tc_error *reterr)
@@ -137,34 +209,99 @@ static int check_mounts(const struct tci_oci_cage *cage, struct found *found,
     const struct tci_oci_plan *plan = cage->plan;
     for (size_t i = 0; i < plan->mount_count; i++) {
         const struct tci_oci_mount *m = &plan->mounts[i];
-        int r = m->kind == TCI_OCI_MOUNT_BIND   ? check_bind(cage, m, reterr)
-                : m->kind == TCI_OCI_MOUNT_FILE ? check_file(cage, i, reterr)
-                                                : check_memory(cage, m, reterr);
-        if (r < 0)
+        tc_cleanup(tci_closep) int fd = check_mount(cage, i, reterr);
+        if (fd < 0)
             return -1;
-        if (m->kind != TCI_OCI_MOUNT_BIND)
+        /* Of memory only what would become read-only with the grant that it lies in. */
+        if (m->kind == TCI_OCI_MOUNT_FILE ||
+            (m->kind == TCI_OCI_MOUNT_TMPFS && !is_within_sealed(plan, m)))
             continue;
-        if (found->count == TCI_STAGE_HANDED_MAX) {
-            (void)tci_close(r);
+        if (found->count == TCI_STAGE_HANDED_MAX)
             return tci_error_set(reterr, TC_ERROR_TOO_LARGE,
-                                 "more than %d paths cannot be granted to an engine",
+                                 "more than %d paths cannot be granted to an engine, mounts of the "
+                                 "host below them included",
                                  TCI_STAGE_HANDED_MAX);
-        }
-        found->binds[found->count++] = r;
+        found->how[found->count] = how_to_seal(plan, m, fd);
+        found->mounts[found->count++] = tci_take_fd(&fd);
     }
     return 0;
 }
 
+/* ---- what the plan does not know ------------------------------------------------------------------ */
+
+struct others {
+    const struct tci_oci_cage *cage;
+    struct found *found; /* NULL: nothing is taken away any more */
+    char foreign[256];   /* what stays */
+};
+
+/* A directory is handed to the helper, which unmounts it. */
+static bool take_away(const struct others *others, const char *point)
+{
+    struct found *found = others->found;
+    tc_cleanup(tci_closep) int fd = -1;
+    if (!found || found->count == TCI_STAGE_HANDED_MAX)
+        return false;
+    fd = open_inside(others->cage->root, point);
+    if (fd < 0 || !is_directory(fd) || !is_mount(fd, false))
+        return false;
+    found->how[found->count] = TCI_STAGE_TAKE_AWAY;
+    found->mounts[found->count++] = tci_take_fd(&fd);
+    return true;
+}
+
+static int see_mount(void *context, const struct tci_mounted *mount)
+{
+    struct others *others = context;
+    const size_t own = strlen(TCI_ENTRY_DIRECTORY "-");
+    if (tci_api_points_know(tci_api_points_of(others->cage->plan), mount->point) ||
+        strncmp(mount->point, TCI_ENTRY_DIRECTORY "-", own) == 0 || take_away(others, mount->point))
+        return 0;
+    (void)snprintf(others->foreign, sizeof others->foreign, "%s", mount->point);
+    return 1;
+}
+
+/* The attack: nobody's; but containers.conf may add directories of the host to every container of Podman's, for the
+ * user's own ones; so may mounts.conf, which Red Hat's systems have, and hooks. What the policy does not grant does not
+ * happen: directories are taken away, where we may enter the container; with anything else there is no call. */
+static int check_others(const struct tci_oci_cage *cage, struct found *found,
+                        struct tc_error *reterr)
+{
+    struct others others = { .cage = cage, .found = found };
+    char path[64], shown[TCI_QUOTE_MAX];
+    int r;
+    (void)snprintf(path, sizeof path, "/proc/%d/mountinfo", cage->pid);
+    r = tci_mountinfo_each_in(path, see_mount, &others);
+    if (r < 0)
+        return tci_error_errno(reterr, errno, "listing what is mounted in the container");
+    if (r == 0)
+        return 0;
+    tci_error_set(
+        reterr, TC_ERROR_UNSUPPORTED,
+        "the engine has mounted something in the container that the policy does not grant: %s",
+        tci_quote(others.foreign, strlen(others.foreign), shown));
+    tci_error_remedy(reterr, cage->plan->choice.engine == TCI_OCI_ENGINE_PODMAN
+                                 ? "look at volumes in containers.conf, and at mounts.conf: set "
+                                   "CONTAINERS_CONF to a file without them for toolcage"
+                                 : "look at the hooks of the daemon's runtime");
+    return -1;
+}
+
 /* Another user's engine is not ours to enter: there the command stays in the engine's own group, and
- * its filter of devices holds. */
+ * its filter of devices holds. A rootless one that can be asked is always our own user's. */
+static bool may_enter(const struct tci_oci_plan *plan)
+{
+    return tci_oci_is_ours(&plan->choice) || plan->choice.engine_is_rootless;
+}
+
 static int finish(const struct tci_oci_cage *cage, const struct found *found,
                   struct tc_error *reterr)
 {
     const struct tci_oci_plan *plan = cage->plan;
-    const bool seal = cage->root >= 0 && tci_oci_is_ours(&plan->choice);
+    const bool seal = may_enter(plan);
     const struct tci_stage_seal what = { .root = cage->root,
-                                         .binds = found->binds,
-                                         .bind_count = found->count };
+                                         .mounts = found->mounts,
+                                         .how = found->how };
     if (!seal && plan->use_cgroup)
         return tci_error_set(reterr, TC_ERROR_UNSUPPORTED,
                              "the container cannot be entered from here, to take the effect of "
@@ -180,15 +317,21 @@ static int finish(const struct tci_oci_cage *cage, const struct found *found,
 int tci_api_ready(struct tci_oci_cage *cage, struct tc_error *reterr)
 {
     struct found found = { .count = 0 };
+    size_t granted;
     int r;
     if (cage->root < 0)
         return tci_error_set(reterr, TC_ERROR_UNSUPPORTED,
                              "the container did not hand over its root directory, so that what is "
                              "mounted in it cannot be checked");
     r = check_mounts(cage, &found, reterr);
+    granted = found.count;
+    if (r == 0)
+        r = check_others(cage, may_enter(cage->plan) ? &found : NULL, reterr);
     if (r == 0)
         r = finish(cage, &found, reterr);
+    if (r == 0 && found.count > granted)
+        r = check_others(cage, NULL, reterr);
     for (size_t i = 0; i < found.count; i++)
-        (void)tci_close(found.binds[i]);
+        (void)tci_close(found.mounts[i]);
     return r;
 }

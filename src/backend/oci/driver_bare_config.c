@@ -2,41 +2,14 @@
 /* Owns: what a stage reads (stage_abi.h), written once for each plan: a sealed file of memory. */
 #include "backend/oci/stage.h"
 
-#include <fcntl.h>
 #include <linux/mount.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
-#include "backend/program.h"
-#include "base/fd.h"
+#include "backend/sealed.h"
 #include "base/path.h"
-#include "gate/inside.h"
-#include "gate/setup.h"
 
-enum { config_max = 16 << 20, own_memory = 32 << 20, size_text_max = 24 };
-
-static uint32_t put(struct tci_buf *out, const void *bytes, size_t size)
-{
-    static const char zeros[8];
-    uint32_t offset;
-    tci_buf_append(out, zeros, (8 - out->length % 8) % 8);
-    offset = (uint32_t)out->length;
-    tci_buf_append(out, bytes, size);
-    return offset;
-}
-
-static uint32_t put_text(struct tci_buf *out, const char *text)
-{
-    uint32_t offset = (uint32_t)out->length;
-    tci_buf_append(out, text ? text : "", text ? strlen(text) + 1 : 1);
-    return offset;
-}
-
-static struct tci_stage_array put_list(struct tci_buf *out, const uint32_t *texts, size_t count)
-{
-    return (struct tci_stage_array){ put(out, texts, count * sizeof *texts), (uint32_t)count };
-}
+enum { own_memory = 32 << 20, size_text_max = 24 };
 
 /* ---- mounts ------------------------------------------------------------------------------------------ */
 
@@ -85,7 +58,7 @@ static void fill_mount(struct tci_buf *out, const struct tci_oci_plan *plan, siz
     const struct tci_oci_mount *m = &plan->mounts[index];
     char size[size_text_max];
     ret->number = (uint32_t)index;
-    ret->cage = put_text(out, m->cage + 1);
+    ret->cage = tci_sealed_text(out, m->cage + 1);
     ret->flags = (m->is_file || m->kind == TCI_OCI_MOUNT_FILE ? TCI_STAGE_IS_FILE : 0) |
                  (is_in_root(plan, index) ? TCI_STAGE_MAKE_POINT : 0) |
                  (m->unlisted && !m->inner ? TCI_STAGE_IN_ROOT : 0);
@@ -94,7 +67,7 @@ static void fill_mount(struct tci_buf *out, const struct tci_oci_plan *plan, siz
     case TCI_OCI_MOUNT_BIND:
         ret->kind = m->source >= 0 ? TCI_STAGE_MOUNT_HANDED : TCI_STAGE_MOUNT_BIND;
         ret->handed = m->source >= 0 ? (*handed)++ : 0;
-        ret->host = put_text(out, m->host);
+        ret->host = tci_sealed_text(out, m->host);
         ret->attributes = tci_stage_attributes(m);
         ret->device = m->device;
         ret->inode = m->inode;
@@ -103,12 +76,12 @@ static void fill_mount(struct tci_buf *out, const struct tci_oci_plan *plan, siz
         ret->kind = m->staged ? TCI_STAGE_MOUNT_TMPFS : TCI_STAGE_MOUNT_NONE;
         (void)snprintf(size, sizeof size, "%llu",
                        m->size == TCI_UNLIMITED ? 0ULL : (unsigned long long)m->size);
-        ret->size = put_text(out, size);
+        ret->size = tci_sealed_text(out, size);
         /* An inode costs memory that the size does not count: one for each page, as in spec_mounts.c. */
         (void)snprintf(size, sizeof size, "%llu",
                        m->size == TCI_UNLIMITED ? 0ULL : (unsigned long long)m->size / 4096 + 64);
-        ret->inodes = put_text(out, size);
-        ret->mode = put_text(out, m->mode ? m->mode : "1777");
+        ret->inodes = tci_sealed_text(out, size);
+        ret->mode = tci_sealed_text(out, m->mode ? m->mode : "1777");
         ret->attributes = tci_stage_attributes(m);
         /* runc gives the file system the mode of the directory below it. */
         ret->point_mode = m->mode ? (uint32_t)strtoul(m->mode, NULL, 8) : 01777;
@@ -116,13 +89,13 @@ static void fill_mount(struct tci_buf *out, const struct tci_oci_plan *plan, siz
     case TCI_OCI_MOUNT_FILE:
         ret->kind = TCI_STAGE_MOUNT_FILE;
         ret->file_mode = m->mode ? (uint32_t)strtoul(m->mode, NULL, 8) : 0444;
-        ret->text = (struct tci_stage_array){ put(out, m->bytes, m->length), (uint32_t)m->length };
+        ret->text = tci_sealed_put(out, m->bytes, m->length, 1);
         break;
     }
 }
 
 static int put_mounts(struct tci_buf *out, const struct tci_oci_plan *plan,
-                      struct tci_stage_array *ret)
+                      struct tci_sealed_array *ret)
 {
     struct tci_stage_mount *all = calloc(plan->mount_count + 1, sizeof *all);
     uint32_t handed = 0;
@@ -130,20 +103,19 @@ static int put_mounts(struct tci_buf *out, const struct tci_oci_plan *plan,
         return -1;
     for (size_t i = 0; i < plan->mount_count; i++)
         fill_mount(out, plan, i, &handed, &all[i]);
-    *ret = (struct tci_stage_array){ put(out, all, plan->mount_count * sizeof *all),
-                                     (uint32_t)plan->mount_count };
+    *ret = tci_sealed_put(out, all, plan->mount_count, sizeof *all);
     free(all);
     return 0;
 }
 
 /* Where every bundle mounts something. */
-static struct tci_stage_array put_points(struct tci_buf *out)
+static struct tci_sealed_array put_points(struct tci_buf *out)
 {
     static const char *const points[] = { "proc", "dev", "sys", &TCI_ENTRY_DIRECTORY[1] };
     uint32_t texts[tci_array_size(points)];
     for (size_t i = 0; i < tci_array_size(points); i++)
-        texts[i] = put_text(out, points[i]);
-    return put_list(out, texts, tci_array_size(points));
+        texts[i] = tci_sealed_text(out, points[i]);
+    return tci_sealed_put(out, texts, tci_array_size(points), sizeof texts[0]);
 }
 
 /* ---- the runtime's command line ----------------------------------------------------------------------- */
@@ -157,7 +129,7 @@ struct words {
 static void add(struct words *words, const char *text)
 {
     if (words->count < TCI_STAGE_WORDS_MAX)
-        words->texts[words->count++] = put_text(words->out, text);
+        words->texts[words->count++] = tci_sealed_text(words->out, text);
 }
 
 /* Control groups are ours: no runtime touches them. */
@@ -172,6 +144,7 @@ static void add_plain(struct words *words, bool is_runc)
     add(words, TCI_STAGE_BUNDLE);
     add(words, "--preserve-fds");
     add(words, "1");
+    add(words, "--no-new-keyring"); /* the stage has made it */
 }
 
 /* gVisor's own network has nothing but loopback; the gate's namespace is used as a host's would be. */
@@ -190,52 +163,23 @@ static void add_runsc(struct words *words, const struct tci_oci_plan *plan)
         add(words, platform);
     }
     add(words, "--rootless"); /* in a user namespace of the stage's, always */
-    /* What is written lies in the stage's memory already, where `disk` is its limit. */
+    /* The root that may be written is the stage's overlay in memory, where `disk` is its limit. With
+     * gVisor's own (root:memory) `disk` would bound each file and no sum: of 8 MB a tool made 147, and
+     * 60,000 empty files; with memory = "unlimited" it could take all that the host has. */
     add(words, "--overlay2=none");
     add(words, "run");
     add(words, "--bundle");
     add(words, TCI_STAGE_BUNDLE);
 }
 
-static struct tci_stage_array put_words(struct tci_buf *out, const struct tci_oci_plan *plan)
+static struct tci_sealed_array put_words(struct tci_buf *out, const struct tci_oci_plan *plan)
 {
     struct words words = { .out = out };
     if (plan->choice.runtime == TCI_OCI_RUNSC)
         add_runsc(&words, plan);
     else
         add_plain(&words, plan->choice.runtime == TCI_OCI_RUNC);
-    return put_list(out, words.texts, words.count);
-}
-
-/* ---- the gate ------------------------------------------------------------------------------------------ */
-
-static struct tci_stage_array put_messages(struct tci_buf *out, const struct tci_netlink_batch *b)
-{
-    return (struct tci_stage_array){ put(out, b->bytes, b->used), (uint32_t)b->used };
-}
-
-static void put_gate(struct tci_buf *out, const struct tci_oci_plan *plan,
-                     struct tci_stage_gate *ret)
-{
-    static const uint16_t catcher = TCI_GATE_CATCH_PORT, dns = TCI_GATE_DNS_PORT;
-    const struct tci_gate_ports *ports = &plan->gate_ports;
-    struct tci_gate_setup setup;
-    tci_gate_setup(ports->every, tci_gate_catches_loopback(&plan->spec.settings->network), &setup);
-    ret->is_there = 1;
-    ret->has_v6 = plan->gate_has_v6;
-    ret->v4 = put_messages(out, &setup.v4);
-    ret->v6 = put_messages(out, &setup.v6);
-    if (ports->every) {
-        ret->catcher = put_messages(out, &setup.catcher);
-        ret->ports = (struct tci_stage_array){ put(out, &catcher, sizeof catcher), 1 };
-        return;
-    }
-    ret->ports.offset = put(out, ports->items, ports->count * sizeof ports->items[0]);
-    ret->ports.count = ports->count;
-    if (tci_gate_ports_has(ports, dns))
-        return;
-    tci_buf_append(out, (const char *)&dns, sizeof dns); /* right behind them */
-    ret->ports.count++;
+    return tci_sealed_put(out, words.texts, words.count, sizeof words.texts[0]);
 }
 
 /* ---- the whole ------------------------------------------------------------------------------------------- */
@@ -251,7 +195,6 @@ static uint64_t memory_size(const struct tci_settings *s)
 static int put_container(struct tci_buf *out, const struct tci_oci_plan *plan,
                          struct tci_stage_config *header)
 {
-    const size_t length = strlen(plan->config_json);
     char size[size_text_max];
     header->is_user = tci_oci_stage_is_mapped(&plan->choice);
     header->is_mapped = header->is_user && plan->choice.is_root;
@@ -266,47 +209,36 @@ static int put_container(struct tci_buf *out, const struct tci_oci_plan *plan,
         header->upper_owner = plan->host_uid;
     header->has_view = plan->choice.runtime == TCI_OCI_RUNSC;
     header->has_program = plan->spec.program != TCI_PROGRAM_NONE;
-    header->rootfs = put_text(out, plan->rootfs);
+    header->rootfs = tci_sealed_text(out, plan->rootfs);
     header->rootfs_device = plan->rootfs_device;
     header->rootfs_inode = plan->rootfs_inode;
     (void)snprintf(size, sizeof size, "%llu", (unsigned long long)memory_size(plan->spec.settings));
-    header->memory_size = put_text(out, size);
+    header->memory_size = tci_sealed_text(out, size);
     (void)snprintf(size, sizeof size, "%llu",
                    (unsigned long long)(memory_size(plan->spec.settings) / 4096));
-    header->memory_inodes = put_text(out, size);
-    header->program = put_text(out, plan->choice.program);
+    header->memory_inodes = tci_sealed_text(out, size);
+    header->program = tci_sealed_text(out, plan->choice.program);
     header->points = put_points(out);
     header->words = put_words(out, plan);
-    header->bundle = (struct tci_stage_array){ put(out, plan->config_json, length),
-                                               (uint32_t)length };
+    header->bundle = tci_sealed_put(out, plan->config_json, strlen(plan->config_json), 1);
     return put_mounts(out, plan, &header->mounts);
-}
-
-/* Sealed: what the stage reads is what was checked, even if somebody gets hold of the descriptor. */
-static int store(const struct tci_buf *out, struct tc_error *reterr)
-{
-    tc_cleanup(tci_closep) int fd = memfd_create("toolcage-stage-config",
-                                                 MFD_CLOEXEC | MFD_ALLOW_SEALING);
-    if (fd < 0 || tci_write_all(fd, out->data, out->length) < 0 ||
-        fcntl(fd, F_ADD_SEALS, F_SEAL_SEAL | F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_WRITE) < 0)
-        return tci_program_no_memory_file(reterr, "the stage's configuration");
-    return tci_take_fd(&fd);
 }
 
 int tci_stage_config(const struct tci_oci_plan *plan, bool only_gate, struct tc_error *reterr)
 {
-    struct tci_buf out = TCI_BUF_INIT(config_max);
+    struct tci_buf out = TCI_BUF_INIT(TCI_SEALED_MAX);
     struct tci_stage_config header = { .magic = TCI_STAGE_MAGIC };
     int fd = -1;
     tci_buf_append(&out, (const char *)&header, sizeof header); /* its place; filled in below */
     if (!only_gate && put_container(&out, plan, &header) < 0)
         out.no_memory = true;
     if (plan->has_gate)
-        put_gate(&out, plan, &header.gate);
+        tci_sealed_put_gate(&out, &plan->spec.settings->network, &plan->gate_ports,
+                            plan->gate_has_v6, &header.gate);
     header.size = (uint32_t)out.length;
     if (tci_buf_check(&out, reterr) == 0) {
         memcpy(out.data, &header, sizeof header);
-        fd = store(&out, reterr);
+        fd = tci_sealed_store(&out, "toolcage-stage-config", "the stage's configuration", reterr);
     }
     tci_buf_free(&out);
     return fd;

@@ -8,6 +8,7 @@
 #include <poll.h>
 #include <signal.h>
 #include <stdio.h>
+#include <string.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -73,16 +74,14 @@ int tci_stage_furnish(int pid, const struct tci_oci_plan *plan, int gate_inside,
     struct tci_stage_spawn spawn = {
         .stage = &stage, .argv = { "furnish" }, .gate = gate_inside, .go = -1, .rootfs = -1
     };
-    char count[12];
     if ((plan->has_gate && (network = open_namespace(pid, "net", reterr)) < 0) ||
         (seal && (tree = open_namespace(pid, "mnt", reterr)) < 0))
         return -1;
     if (seal) {
-        (void)snprintf(count, sizeof count, "%zu", seal->bind_count);
-        spawn.argv[1] = count;
+        spawn.argv[1] = seal->how;
         spawn.rootfs = seal->root;
-        spawn.mounts = seal->binds;
-        spawn.mount_count = seal->bind_count;
+        spawn.mounts = seal->mounts;
+        spawn.mount_count = strlen(seal->how);
     }
     spawn.control = network;
     spawn.owner = tree;

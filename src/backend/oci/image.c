@@ -10,6 +10,7 @@
 #include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/file.h>
 #include <unistd.h>
 #include "backend/oci/oci.h"
 #include "base/fd.h"
@@ -163,6 +164,15 @@ static bool is_needed(const struct needed *needed, const char *digest)
     return false;
 }
 
+/* Does a plan hold this root directory (plan.c)? The accident: an image is removed or built anew, and calls that run
+ * lose their files. Files are held by nobody. */
+static bool is_in_use(int directory, const char *name)
+{
+    tc_cleanup(tci_closep) int fd = openat(directory, name,
+                                           O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    return fd >= 0 && flock(fd, LOCK_EX | LOCK_NB) < 0 && errno == EWOULDBLOCK;
+}
+
 /* Names in a directory of the store that begin with `prefix`. One that goes is moved to tmp first: it is
  * never half there. */
 static int remove_unneeded(struct tci_image_store *store, const char *directory, const char *prefix,
@@ -184,6 +194,8 @@ static int remove_unneeded(struct tci_image_store *store, const char *directory,
         if (strncmp(name, prefix, strlen(prefix)) != 0 ||
             !tci_image_is_digest(name + strlen(prefix)) || is_needed(needed, name + strlen(prefix)))
             continue;
+        if (is_in_use(fd, name))
+            continue; /* for the next time */
         tci_image_temporary(temporary);
         if (renameat(fd, name, store->directory, temporary) < 0 ||
             tci_image_remove(store->directory, temporary) < 0)

@@ -92,6 +92,8 @@ struct tci_image_store {
 /* One's own store ($TOOLCAGE_IMAGES, root's, or the user's); with `make` it is made where it is missing.
  * Without, a missing one is no error: `directory` is -1. A store that somebody else can write is refused:
  * the attack is an image that was put there for us to run. */
+/* Where the caller's own store is, or would be. */
+int tci_image_store_place(char ret[PATH_MAX], struct tc_error *reterr);
 int tci_image_store_open(bool make, struct tci_image_store *ret, struct tc_error *reterr);
 /* Root's, for everybody else to read; -1 where it does not count. */
 int tci_image_store_open_system(struct tci_image_store *ret, struct tc_error *reterr);

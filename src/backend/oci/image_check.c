@@ -44,6 +44,28 @@ static int look(struct tci_arena *arena, char *text, struct tc_error *reterr)
     return 0;
 }
 
+static int no_answer(const struct tci_program_result *result, struct tc_error *reterr)
+{
+    switch (result->end) {
+    case TCI_PROGRAM_EXITED:
+        tci_error_set(reterr, TC_ERROR_IO, "dpkg --verify ended with status %d", result->status);
+        break;
+    case TCI_PROGRAM_KILLED:
+        tci_error_set(reterr, TC_ERROR_IO, "dpkg --verify was killed by signal %d", result->status);
+        break;
+    case TCI_PROGRAM_TOO_LATE:
+        tci_error_set(reterr, TC_ERROR_IO, "dpkg --verify did not end within %d s",
+                      limit_ms / 1000);
+        break;
+    case TCI_PROGRAM_NOT_BEGUN:
+        tci_error_set(reterr, TC_ERROR_IO, "dpkg --verify could not be started: %s",
+                      strerror(result->status));
+        break;
+    }
+    tci_error_remedy(reterr, "run 'dpkg --verify' to see why");
+    return -1;
+}
+
 int tci_packages_check(struct tci_arena *arena, const char *root,
                        const struct tci_package_list *packages, struct tc_error *reterr)
 {
@@ -73,7 +95,7 @@ int tci_packages_check(struct tci_arena *arena, const char *root,
     if (result.end == TCI_PROGRAM_EXITED && result.status <= 1)
         r = look(arena, output, reterr);
     else
-        r = tci_error_set(reterr, TC_ERROR_IO, "dpkg --verify does not answer");
+        r = no_answer(&result, reterr);
     free(output);
     return r;
 }

@@ -40,6 +40,8 @@ int tci_image_store_fail(const struct tci_image_store *store, const char *what,
                                  "TOOLCAGE_IMAGES");
     else if (cause == EACCES || cause == EPERM || cause == EROFS)
         tci_error_remedy(reterr, "name a directory of your own in TOOLCAGE_IMAGES");
+    else if (cause == ENOTDIR || cause == ELOOP || cause == EEXIST)
+        tci_error_remedy(reterr, "name a directory in TOOLCAGE_IMAGES");
     return -1;
 }
 
@@ -51,7 +53,7 @@ static bool is_system(const char *path)
     return strcmp(path, TCI_IMAGE_SYSTEM_STORE) == 0;
 }
 
-static int place(char ret[PATH_MAX], struct tc_error *reterr)
+int tci_image_store_place(char ret[PATH_MAX], struct tc_error *reterr)
 {
     const char *given = getenv("TOOLCAGE_IMAGES"), *data = getenv("XDG_DATA_HOME");
     const char *home = getenv("HOME");
@@ -160,7 +162,7 @@ static int open_store(bool make, struct tci_image_store *store, struct tc_error 
 int tci_image_store_open(bool make, struct tci_image_store *ret, struct tc_error *reterr)
 {
     *ret = (struct tci_image_store)TCI_IMAGE_STORE_NONE;
-    return place(ret->path, reterr) < 0 ? -1 : open_store(make, ret, reterr);
+    return tci_image_store_place(ret->path, reterr) < 0 ? -1 : open_store(make, ret, reterr);
 }
 
 int tci_image_store_open_system(struct tci_image_store *ret, struct tc_error *reterr)

@@ -177,14 +177,6 @@ int tci_oci_mount_look(const struct tci_oci_plan *plan, const char *cage)
     return r < 0 ? r : is_directory;
 }
 
-bool tci_oci_has_inside(const struct tci_oci_mount_build *b, const char *cage)
-{
-    for (size_t i = 0; i < b->place_count; i++)
-        if (strcmp(b->places[i].path, cage) != 0 && tci_path_is_within(b->places[i].path, cage))
-            return true;
-    return false;
-}
-
 bool tci_oci_stages_memory(const struct tci_oci_plan *plan)
 {
     return plan->choice.engine == TCI_OCI_ENGINE_NONE && plan->choice.runtime == TCI_OCI_RUNC;

@@ -179,7 +179,7 @@ static int cover_directory(struct tci_oci_mount_build *b, const char *cage)
     m->no_exec = true;
     /* Places inside it are made after it is mounted: by the stage in a granted directory, elsewhere by the
      * runtime, and then it must be the runtime's. */
-    m->writable = tci_oci_has_inside(b, cage);
+    m->writable = tci_places_has_inside(&b->places, cage);
     m->staged = m->inner || (!m->writable && tci_oci_stages_memory(b->plan));
     return 0;
 }
@@ -216,12 +216,14 @@ static int cannot_hide(struct tci_oci_mount_build *b, const char *cage, int prob
 static int hide_in_image(struct tci_oci_mount_build *b, const struct tci_path_rule *rule)
 {
     int found = b->plan->rootfs ? tci_oci_mount_look(b->plan, rule->cage) : -ELOOP;
-    if (found > 0 || tci_oci_has_inside(b, rule->cage))
+    if (found > 0 || tci_places_has_inside(&b->places, rule->cage))
         return cover_directory(b, rule->cage);
     if (found == 0)
         return cover_file(b, rule->cage);
+    /* An image does not change. In a directory of the user's it could appear while the call runs. */
     if (found == -ENOENT)
-        return 0; /* an image does not change */
+        return b->plan->spec.settings->rootfs && !rule->optional ? cannot_hide(b, rule->cage, found)
+                                                                 : 0;
     if (b->plan->choice.runtime != TCI_OCI_RUNSC)
         return tci_oci_mask(b, rule->cage);
     tci_error_set(b->reterr, TC_ERROR_UNSUPPORTED,
@@ -243,7 +245,9 @@ static int place_hidden(struct tci_oci_mount_build *b, const struct tci_path_rul
     if (around->kind == TCI_OCI_MOUNT_TMPFS) {
         /* Nothing is there, and nobody can make it except in memory that the command may write. */
         bool nobody = !around->writable;
-        return nobody && !tci_oci_has_inside(b, rule->cage) ? 0 : cover_directory(b, rule->cage);
+        return nobody && !tci_places_has_inside(&b->places, rule->cage)
+                   ? 0
+                   : cover_directory(b, rule->cage);
     }
     found = tci_oci_mount_look(b->plan, rule->cage);
     if (found == -ENOENT && rule->optional)

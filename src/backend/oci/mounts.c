@@ -1,17 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Owns: which mounts a container has besides its image, in the words of no engine: parents first, the same
- * order of precedence as in a jail (native/mounts.c). The most specific path wins; at one path hidden
- * beats readable beats writable; the policy beats what every container has.
+ * order of precedence as in a jail (backend/places.h).
  */
 #include "backend/oci/mounts.h"
 
 #include <errno.h>
-#include <stdlib.h>
 #include <string.h>
 #include "backend/etc_files.h"
 #include "base/path.h"
-#include "policy/cage_paths.h"
 
 /* What every container has: the generated files, and with scratch these two. */
 static const char *const scratch[] = { "/tmp", "/dev/shm" };
@@ -19,62 +16,31 @@ enum { own_max = TCI_ETC_FILES + tci_array_size(scratch) };
 
 /* ---- who speaks about a path ------------------------------------------------------------------------ */
 
-static int compare_places(const void *a, const void *b)
-{
-    const struct tci_oci_place *x = a, *y = b;
-    int order = strcmp(x->path, y->path);
-    if (order)
-        return order;
-    if (!x->rule != !y->rule)
-        return x->rule ? -1 : 1; /* the policy first */
-    if (!x->rule || x->rule->access == y->rule->access)
-        return 0;
-    return x->rule->access < y->rule->access ? -1 : 1;
-}
-
-/* What every container has disappears inside what the policy hides. */
 static void add_own(struct tci_oci_mount_build *b, const char *path)
 {
-    const struct tci_path_rule *rule = tci_path_rule_find(&b->plan->spec.settings->filesystem,
-                                                          path);
-    if (!rule || rule->access != TCI_ACCESS_HIDDEN)
-        b->places[b->place_count++] = (struct tci_oci_place){ .path = path };
-}
-
-/* The handler's shared object: no rule of the policy, and so no grant can take it away. */
-static int add_library(struct tci_oci_mount_build *b)
-{
-    struct tci_path_rule *rule = tci_arena_new_of(b->plan->arena, struct tci_path_rule);
-    if (!rule)
-        return tci_error_no_memory(b->reterr);
-    rule->access = TCI_ACCESS_READABLE;
-    rule->host = rule->cage = b->plan->spec.library;
-    b->places[b->place_count++] = (struct tci_oci_place){ .path = rule->cage, .rule = rule };
-    return 0;
+    if (!tci_places_is_hidden(&b->plan->spec.settings->filesystem, path))
+        b->places.items[b->places.count++] = (struct tci_place){ .path = path };
 }
 
 static int collect_places(struct tci_oci_mount_build *b)
 {
     const struct tci_settings *s = b->plan->spec.settings;
-    size_t kept = 0;
-    b->places = tci_arena_new_array(b->plan->arena, s->filesystem.count + own_max + 1,
-                                    struct tci_oci_place);
-    if (!b->places)
+    const char *library = b->plan->spec.library;
+    struct tci_places *places = &b->places;
+    places->items = tci_arena_new_array(b->plan->arena, s->filesystem.count + own_max + 1,
+                                        struct tci_place);
+    if (!places->items)
         return tci_error_no_memory(b->reterr);
     for (size_t i = 0; i < s->filesystem.count; i++)
-        b->places[b->place_count++] = (struct tci_oci_place){ .path = s->filesystem.rules[i].cage,
-                                                              .rule = &s->filesystem.rules[i] };
-    if (b->plan->spec.library && add_library(b) < 0)
-        return -1;
+        places->items[places->count++] = (struct tci_place){ .path = s->filesystem.rules[i].cage,
+                                                             .rule = &s->filesystem.rules[i] };
+    if (library && tci_places_add_library(places, b->plan->arena, library, library) < 0)
+        return tci_error_no_memory(b->reterr);
     for (unsigned i = 0; i < TCI_ETC_FILES; i++)
         add_own(b, tci_etc_path(i));
     for (size_t i = 0; i < tci_array_size(scratch); i++)
         add_own(b, scratch[i]);
-    qsort(b->places, b->place_count, sizeof *b->places, compare_places);
-    for (size_t i = 0; i < b->place_count; i++)
-        if (!kept || strcmp(b->places[i].path, b->places[kept - 1].path) != 0)
-            b->places[kept++] = b->places[i];
-    b->place_count = kept;
+    tci_places_settle(places);
     return 0;
 }
 
@@ -220,8 +186,8 @@ int tci_oci_mounts(struct tci_oci_plan *plan, struct tc_error *reterr)
     struct tci_oci_mount_build b = { .plan = plan, .reterr = reterr };
     if (collect_places(&b) < 0)
         return -1;
-    for (size_t i = 0; i < b.place_count; i++) {
-        const struct tci_oci_place *p = &b.places[i];
+    for (size_t i = 0; i < b.places.count; i++) {
+        const struct tci_place *p = &b.places.items[i];
         if ((p->rule ? tci_oci_place_rule(&b, p->rule) : place_own(&b, p->path)) < 0)
             return -1;
     }

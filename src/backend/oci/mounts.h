@@ -5,18 +5,12 @@
 #define TCI_BACKEND_OCI_MOUNTS_H
 
 #include "backend/oci/plan.h"
-
-/* A path of the container. `rule` NULL: what every container has. */
-struct tci_oci_place {
-    const char *path;
-    const struct tci_path_rule *rule;
-};
+#include "backend/places.h"
 
 struct tci_oci_mount_build {
     struct tci_oci_plan *plan;
     struct tc_error *reterr;
-    struct tci_oci_place *places; /* sorted: parents first */
-    size_t place_count;
+    struct tci_places places;
     size_t capacity;                      /* of plan->mounts */
     size_t masked_count, masked_capacity; /* of plan->masked, without its NULL */
 };
@@ -39,8 +33,6 @@ const struct tci_oci_mount *tci_oci_mount_around(const struct tci_oci_plan *plan
 int tci_oci_mount_look(const struct tci_oci_plan *plan, const char *cage);
 /* runc gives a tmpfs the mode of what it lies on, whatever the bundle says: the stage makes it. */
 bool tci_oci_stages_memory(const struct tci_oci_plan *plan);
-/* Is anything placed below it? */
-bool tci_oci_has_inside(const struct tci_oci_mount_build *b, const char *cage);
 
 /* ---- mount_rules.c --------------------------------------------------------------------------------- */
 

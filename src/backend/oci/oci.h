@@ -4,6 +4,7 @@
  *
  *   choose.c        settings -> which engine and which runtime, and why
  *   check.c         which clauses that choice cannot keep: refused
+ *   own_places.c    directories that decide what containers run, and that no tool may write
  *   plan.c          spec -> struct tci_oci_plan, once
  *   mounts.c        settings -> the list of mounts, in no engine's words
  *   spec*.c         plan -> config.json of a bundle (OCI runtime spec)
@@ -136,6 +137,7 @@ struct tci_oci_plan {
     size_t mount_count;
     const char *rootfs; /* bare: a directory of the host (`rootfs`, or an image of ours) */
     uint64_t rootfs_device, rootfs_inode;
+    int rootfs_lock;     /* an image of ours: held, so that nobody removes it meanwhile; -1 */
     const char **masked; /* hidden paths of the image itself, ends with NULL: for the runtime's own
                             masking, which covers files and directories and comes after all mounts */
     const char *image;   /* engines: the reference */
@@ -242,10 +244,10 @@ struct tci_oci_driver {
                           struct tc_error *reterr);
     /* For counting what was written: the process below which everybody belongs to the cage; 0: `pid`. */
     int (*tree)(const struct tci_oci_cage *cage);
-    /* Where we have no control group: after the command's end and before `end`, does the engine say that
-     * the kernel killed a process for its memory? Entry is held meanwhile. May block for some
-     * milliseconds. NULL: never asked. */
-    bool (*out_of_memory)(struct tci_oci_cage *cage);
+    /* Where we have no control group: TCI_HIT_* of limits that the engine keeps. While somebody of the
+     * container lives: before a kill, and after the command's end, when entry is held. With `ask` the
+     * engine is asked as well, and may block for some milliseconds. NULL: never. */
+    unsigned (*hits)(struct tci_oci_cage *cage, bool ask);
     /* Has what the plan was made from changed where only the driver sees it (an engine's image)? Asked before
      * each call; cheap. NULL: never. */
     bool (*is_stale)(const struct tci_oci_plan *plan);

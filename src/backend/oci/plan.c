@@ -10,21 +10,17 @@
 #include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/socket.h>
+#include <sys/file.h>
 #include <unistd.h>
 #include "backend/environment.h"
 #include "backend/etc_files.h"
+#include "backend/oci/own_places.h"
+#include "backend/program.h"
 #include "base/fd.h"
 #include "base/path.h"
+#include "gate/setup.h"
 
 /* ---- compiling --------------------------------------------------------------------------------- */
-
-static bool has_ipv6(void)
-{
-    int fd = socket(AF_INET6, SOCK_DGRAM | SOCK_CLOEXEC, 0);
-    (void)tci_close(fd);
-    return fd >= 0;
-}
 
 static void plan_gate(struct tci_oci_plan *plan)
 {
@@ -33,14 +29,7 @@ static void plan_gate(struct tci_oci_plan *plan)
     if (!plan->has_gate)
         return;
     tci_gate_ports(network, &plan->gate_ports);
-    plan->gate_has_v6 = has_ipv6();
-}
-
-static const char *start_directory(const struct tci_settings *s)
-{
-    if (s->filesystem.cwd)
-        return s->filesystem.cwd;
-    return s->filesystem.scratch ? "/tmp" : "/";
+    plan->gate_has_v6 = tci_gate_can_v6();
 }
 
 /* What a tool brings into its cage must be of use there. */
@@ -53,11 +42,8 @@ static int check_brought(const struct tci_oci_plan *plan, struct tc_error *reter
         tci_error_remedy(reterr, "use backend = \"jail\", or make the handler a shared object");
         return -1;
     }
-    if (spec->library && access(spec->library, R_OK) < 0) {
-        tci_error_errno(reterr, errno, "the tool's library %.300s", spec->library);
-        tci_error_remedy(reterr, "build it again, or define the tool with another path");
+    if (spec->library && tci_program_check_library(spec->library, reterr) < 0)
         return -1;
-    }
     if (spec->settings->system) {
         tci_error_set(reterr, TC_ERROR_UNSUPPORTED,
                       "system = true has no meaning in a container: its system is the image's");
@@ -74,7 +60,7 @@ static unsigned filter_flags(const struct tci_oci_plan *plan)
      * low enough one. */
     return TCI_FILTER_SELF_ONLY | (s->commands.any ? 0 : TCI_FILTER_NO_MEMFD) |
            (s->network.mode == TCI_NETWORK_HOST ? TCI_FILTER_HOST_NETWORK : 0) |
-           (s->filesystem.count || s->rootfs ? TCI_FILTER_NO_UNIX : 0);
+           (tci_filter_reaches_unix(s) ? TCI_FILTER_NO_UNIX : 0);
 }
 
 static int compile_filter(struct tci_oci_plan *plan, struct tc_error *reterr)
@@ -135,13 +121,16 @@ static int find_root(struct tci_oci_plan *plan, struct tc_error *reterr)
         return -1;
     }
     plan->rootfs = s->rootfs;
-    if (!plan->rootfs) {
+    if (!plan->rootfs) { /* found, held, and looked at once more: it may have been removed in between */
         path = tci_arena_alloc(plan->arena, PATH_MAX);
         if (!path)
             return tci_error_no_memory(reterr);
         if (tci_image_find(s->image ? s->image : TCI_IMAGE_DEFAULT, path, reterr) < 0)
             return -1;
         plan->rootfs = path;
+        plan->rootfs_lock = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+        if (plan->rootfs_lock >= 0)
+            (void)flock(plan->rootfs_lock, LOCK_SH | LOCK_NB);
     }
     return identify_rootfs(plan, reterr);
 }
@@ -156,7 +145,7 @@ static int compile(struct tci_oci_plan *plan, struct tc_error *reterr)
     plan->driver = plan->choice.engine == TCI_OCI_ENGINE_NONE ? &tci_oci_driver_bare
                                                               : &tci_oci_driver_api;
     plan_gate(plan);
-    plan->directory = start_directory(s);
+    plan->directory = tci_start_directory(s);
     plan->environment = tci_environment(plan->arena, s);
     if (!plan->environment)
         return tci_error_no_memory(reterr);
@@ -166,9 +155,9 @@ static int compile(struct tci_oci_plan *plan, struct tc_error *reterr)
     if (tci_oci_check(plan, reterr) < 0 ||
         tci_writables_note(plan->arena, plan->spec.policy, &s->filesystem, &plan->writables,
                            reterr) < 0 ||
-        find_root(plan, reterr) < 0 || tci_oci_users(plan, reterr) < 0 ||
-        tci_oci_mounts(plan, reterr) < 0 || compile_filter(plan, reterr) < 0 ||
-        tci_oci_seccomp(plan, reterr) < 0)
+        tci_oci_check_places(plan, reterr) < 0 || find_root(plan, reterr) < 0 ||
+        tci_oci_users(plan, reterr) < 0 || tci_oci_mounts(plan, reterr) < 0 ||
+        compile_filter(plan, reterr) < 0 || tci_oci_seccomp(plan, reterr) < 0)
         return -1;
     return plan->choice.engine == TCI_OCI_ENGINE_NONE ? tci_oci_spec(plan, reterr) : 0;
 }
@@ -194,16 +183,14 @@ static int open_plan(struct tci_oci_plan *plan, struct tc_error *reterr)
 int tci_oci_plan(const struct tc_backend *backend, const struct tc_spec *spec, struct tc_plan **ret,
                  struct tc_error *reterr)
 {
-    struct tci_arena *arena = tci_arena_new();
+    tc_cleanup(tci_arena_freep) struct tci_arena *arena = tci_arena_new();
     struct tci_oci_plan *plan = arena ? tci_arena_new_of(arena, struct tci_oci_plan) : NULL;
-    if (!plan) {
-        tci_arena_free(arena);
+    if (!plan)
         return tci_error_no_memory(reterr);
-    }
-    plan->arena = arena;
+    plan->arena = tc_take(arena);
     plan->backend = backend;
     plan->spec = *spec;
-    plan->idmap.fd = plan->idmap.child = -1;
+    plan->idmap.fd = plan->idmap.child = plan->rootfs_lock = -1;
     if (compile(plan, reterr) < 0 || open_plan(plan, reterr) < 0) {
         tci_oci_plan_free((struct tc_plan *)plan);
         return -1;
@@ -222,14 +209,26 @@ static bool has_mount(const struct tci_oci_plan *plan, const char *cage)
     return false;
 }
 
-/* Has an optional path appeared that was not there? A `.env` to be hidden, for one. */
+static bool is_masked(const struct tci_oci_plan *plan, const char *cage)
+{
+    for (const char **path = plan->masked; path && *path; path++)
+        if (strcmp(*path, cage) == 0)
+            return true;
+    return false;
+}
+
+/* Has an optional path appeared that was not there? A `.env` to be hidden, for one; in `rootfs`, too. */
 static bool has_appeared(const struct tci_oci_plan *plan, const struct tci_path_rule *rule)
 {
     char buffer[TCI_PATH_MAX + 1];
     const char *host = rule->host ? rule->host
                                   : tci_oci_host_path(plan, rule->cage, buffer, sizeof buffer);
     tc_cleanup(tci_closep) int fd = -1;
-    if (!host || has_mount(plan, rule->cage))
+    if (has_mount(plan, rule->cage) || is_masked(plan, rule->cage))
+        return false;
+    if (!host && !tci_oci_mount_around(plan, rule->cage))
+        return plan->spec.settings->rootfs && tci_oci_mount_look(plan, rule->cage) != -ENOENT;
+    if (!host)
         return false;
     fd = tci_granted_open(&plan->writables, host);
     return fd >= 0;
@@ -295,6 +294,7 @@ static void free_plan(struct tci_oci_plan *plan)
         if (plan->mounts[i].over)
             (void)tci_close(plan->mounts[i].over_handle);
     }
+    (void)tci_close(plan->rootfs_lock);
     tci_idmap_close(&plan->idmap);
     tci_filter_free(&plan->filter);
     tci_cgroups_free(plan->cgroups);

@@ -86,6 +86,17 @@ static int engine_users(struct tci_oci_plan *plan, struct tc_error *reterr)
     const char *user = plan->spec.settings->container.user;
     plan->uid = plan->gid = NOBODY;
     if (user && !read_ids(user, &plan->uid, &plan->gid)) {
+        /* The attack: the image's passwd says that this name is user 0, and its group puts it into "disk"
+         * and "docker". With no user namespace around it these are the host's own. */
+        if (!plan->choice.engine_is_rootless) {
+            tci_error_set(
+                reterr, TC_ERROR_UNSUPPORTED,
+                "container.user = \"%.64s\" is a name, and an engine of root lets the image "
+                "say who on the host that is",
+                user);
+            tci_error_remedy(reterr, "write its numbers, such as \"1000:1000\"");
+            return -1;
+        }
         plan->user = user;
         return 0;
     }

@@ -30,12 +30,12 @@
 
 enum { START_MS = 15000, END_MS = 3000, PAUSE_MS = 5 };
 
-/* $0: "toolcage-podman"; $@: the command. `read` returns when the pipe ends. Podman may have
- * become two processes, of which we know one: the whole group is told to end, and then made to.
- * Its containers and its namespaces' keeper have sessions of their own. */
-static const char WATCH[] =
-    "\"$@\" </dev/null & service=$!; read -r line; trap '' TERM; kill -TERM 0; "
-    "wait $service; kill -KILL 0";
+/* $0: "toolcage-podman"; $@: the command. Shell and service are one group, which ends as a whole: when
+ * the service ends by itself, and when `read` returns because the pipe has no other end any more. Then
+ * all are asked to end, and soon made to: Podman may have become two processes, of which nobody but the
+ * kernel knows both. Its containers and its namespaces' keeper have sessions of their own. */
+static const char WATCH[] = "(trap 'kill -KILL 0' TERM; \"$@\" </dev/null; kill -KILL 0) & "
+                            "read -r line; trap '' TERM; kill -TERM 0; sleep 3; kill -KILL 0";
 
 static void pause_a_moment(void)
 {
@@ -107,12 +107,20 @@ static int spawn(const struct command *command, int alive, int log, pid_t *ret)
     return r;
 }
 
-static bool answers(const char *path)
+/* 0, or an errno. */
+static int try_to_connect(const char *path)
 {
     struct sockaddr_un address = { .sun_family = AF_UNIX };
     tc_cleanup(tci_closep) int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
     memcpy(address.sun_path, path, strlen(path));
-    return fd >= 0 && connect(fd, (const struct sockaddr *)&address, sizeof address) == 0;
+    return fd >= 0 && connect(fd, (const struct sockaddr *)&address, sizeof address) == 0 ? 0
+                                                                                          : errno;
+}
+
+bool tci_podman_service_is_gone(const struct tci_podman_service *service, const char *path)
+{
+    const int problem = service->pid ? try_to_connect(path) : 0;
+    return problem == ECONNREFUSED || problem == ENOENT;
 }
 
 /* Why it did not come up, in its own words: the end of its log, which holds a line for each
@@ -135,31 +143,15 @@ static int failed(int log, const char *program, const char *why, struct tc_error
     return -1;
 }
 
-/* The shell lives as long as we do; the service is its child, and its end shows in no status of
- * ours. */
-static bool service_ended(int log)
-{
-    struct stat s;
-    char text[512];
-    ssize_t n;
-    if (fstat(log, &s) < 0 || s.st_size == 0)
-        return false;
-    n = pread(log, text, sizeof text - 1, s.st_size > 511 ? s.st_size - 511 : 0);
-    text[n > 0 ? n : 0] = '\0';
-    return strstr(text, "Error: ") || strstr(text, "not found");
-}
-
 static int wait_for(struct tci_podman_service *service, const char *path, int log,
                     const char *program, struct tc_error *reterr)
 {
     uint64_t until = tci_clock_us() + START_MS * UINT64_C(1000);
-    while (!answers(path)) {
+    while (try_to_connect(path) != 0) {
         siginfo_t info = { 0 };
         if (waitid(P_PID, (id_t)service->pid, &info, WEXITED | WNOHANG | WNOWAIT) == 0 &&
             info.si_pid)
             return failed(log, program, "ended at once", reterr);
-        if (service_ended(log))
-            return failed(log, program, "could not start", reterr);
         if (tci_clock_us() > until)
             return failed(log, program, "did not answer within 15 s", reterr);
         pause_a_moment();

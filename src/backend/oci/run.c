@@ -178,7 +178,7 @@ static int start(struct tc_run *run, const struct tc_io *io, struct tc_error *re
 {
     struct tci_oci_plan *plan = run->plan;
     /* What gVisor has written is counted outside, where it ends with its container. */
-    bool holds = io->hold || (!plan->use_cgroup && plan->driver->out_of_memory) ||
+    bool holds = io->hold || (!plan->use_cgroup && plan->driver->hits) ||
                  (plan->watch_disk && plan->choice.runtime == TCI_OCI_RUNSC);
     if (tci_oci_message(plan, io, holds, &run->message, reterr) < 0 ||
         keep_streams(run, io, reterr) < 0)
@@ -217,7 +217,8 @@ int tci_oci_start(struct tc_plan *plan, const struct tc_io *io, struct tc_run **
         return tci_error_no_memory(reterr);
     run->plan = (struct tci_oci_plan *)plan;
     run->hold = io->hold;
-    run->epoll = run->timer = -1;
+    run->epoll = -1;
+    tci_watch_init(&run->watch, true);
     memset(run->watched, -1, sizeof run->watched);
     memset(run->streams, -1, sizeof run->streams);
     if (start(run, io, reterr) < 0) {

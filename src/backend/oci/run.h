@@ -13,6 +13,7 @@ void tci_oci_kill(struct tc_run *run);
 void tci_oci_destroy(struct tc_run *run);
 const char *tci_oci_layers(const struct tc_run *run);
 const char *tci_oci_sandbox_id(const struct tc_run *run);
+struct tci_file_reader tci_oci_reader(const struct tc_run *run);
 int tci_oci_open_directory(const struct tc_run *run, const char *path, struct tc_error *reterr);
 int tci_oci_pid(const struct tc_run *run);
 void tci_oci_go(struct tc_run *run);

@@ -6,7 +6,9 @@
 #include <fcntl.h>
 #include <linux/openat2.h>
 #include <poll.h>
+#include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -39,8 +41,7 @@ void tci_oci_destroy(struct tc_run *run)
         return;
     tci_oci_drop_streams(run);
     tci_buf_free(&run->message);
-    tci_disk_watch_free(run->disk);
-    (void)tci_close(run->timer);
+    tci_watch_end(&run->watch);
     (void)tci_close(run->epoll);
     if (run->is_counted)
         tci_oci_count_call(run->plan, -1);
@@ -92,6 +93,54 @@ const char *tci_oci_layers(const struct tc_run *run)
 const char *tci_oci_sandbox_id(const struct tc_run *run)
 {
     return run->cage->id;
+}
+
+/* "Uid:\t1000\t1000\t1000\t1000": the last counts for files. */
+static bool read_file_id(const char *status, const char *name, unsigned *ret)
+{
+    const char *at = strstr(status, name);
+    unsigned long id = 0;
+    if (!at)
+        return false;
+    at += strlen(name);
+    for (int i = 0; i < 4; i++) {
+        char *end;
+        id = strtoul(at, &end, 10);
+        if (end == at || id > UINT32_MAX)
+            return false;
+        at = end;
+    }
+    *ret = (unsigned)id;
+    return true;
+}
+
+/* Entry is whoever the command was. In an engine that is the engine's affair, and the image's if the policy gave a
+ * name: so it is asked. Who cannot be asked could read what all can. */
+struct tci_file_reader tci_oci_reader(const struct tc_run *run)
+{
+    const struct tci_oci_plan *plan = run->plan;
+    struct tci_file_reader reader = { .is_known = true,
+                                      .uid = plan->host_uid,
+                                      .gid = plan->host_gid };
+    char path[64], status[4096];
+    unsigned uid = UINT32_MAX, gid = UINT32_MAX;
+    tc_cleanup(tci_closep) int fd = -1;
+    ssize_t n;
+    if (plan->choice.engine == TCI_OCI_ENGINE_NONE) {
+        reader.is_known = plan->choice.is_root; /* else it was us */
+        return reader;
+    }
+    reader.uid = reader.gid = UINT32_MAX;
+    (void)snprintf(path, sizeof path, "/proc/%d/status", run->cage->pid);
+    fd = open(path, O_RDONLY | O_CLOEXEC);
+    n = fd < 0 ? -1 : tci_read_some(fd, status, sizeof status - 1);
+    status[n > 0 ? n : 0] = '\0';
+    if (read_file_id(status, "\nUid:", &uid) && read_file_id(status, "\nGid:", &gid) &&
+        !tci_oci_is_readable(run->cage->pidfd)) {
+        reader.uid = uid;
+        reader.gid = gid;
+    }
+    return reader;
 }
 
 /* Beneath the container's own root, while entry keeps its mounts: links inside cannot lead out. */

@@ -3,15 +3,16 @@
 #ifndef TCI_BACKEND_OCI_RUN_INTERNAL_H
 #define TCI_BACKEND_OCI_RUN_INTERNAL_H
 
-#include "backend/disk_watch.h"
 #include "backend/oci/run.h"
+#include "backend/watch.h"
 
 enum { TCI_OCI_STREAMS = 3 };
 
 struct tc_run {
     struct tci_oci_plan *plan;
     struct tci_oci_cage *cage;
-    int epoll, timer;
+    int epoll;
+    struct tci_watch watch;
     int watched[3]; /* the cage's control, watch and pidfd as the epoll knows them; -1 */
     int streams[TCI_OCI_STREAMS]; /* the call's own, until they were sent */
     struct tci_buf message;
@@ -19,14 +20,9 @@ struct tc_run {
     struct tci_entry_report last; /* `kind` is 0 until the command has ended, or never will start */
     char incoming[sizeof(struct tci_entry_report)];
     size_t incoming_length;
-    struct tci_disk_watch *disk;
-    uint64_t written, written_before; /* to storage; _before: by whoever made the container */
-    uint64_t cpu_us_before;
     uint64_t killed_us; /* when; 0: it was not */
     bool is_counted;    /* among the plan's calls */
     bool was_lost;      /* the cage had failed by itself before */
-    unsigned hit;
-    bool starving;      /* the group ran out of memory: somebody is about to be killed */
     bool hold;          /* files will be brought back */
     bool begun;         /* the message is on its way */
     bool crowded;       /* it is not: the kernel lets no more descriptors pass */

@@ -52,7 +52,7 @@ static const uint64_t personalities[] = { 0, PER_LINUX32, 0x20000 /* UNAME26 */,
 /* Which calls: bit for bit by their index. */
 struct choice {
     bool allowed[TCI_CALL_COUNT];
-    bool no_unix; /* no new AF_UNIX sockets: those of the host could be in what is granted */
+    bool no_unix; /* no new AF_UNIX sockets: those of the host could be reached */
 };
 
 static void allow_profile(struct choice *choice, unsigned bit)
@@ -84,7 +84,7 @@ static void choose(const struct tci_oci_plan *plan, struct choice *choice)
      * very last call. All of that is in the strict profile. */
     allow_profile(choice, TCI_PROFILE_S);
     choice->no_unix = plan->choice.engine == TCI_OCI_ENGINE_NONE &&
-                      (plan->spec.settings->filesystem.count || plan->spec.settings->rootfs);
+                      tci_filter_reaches_unix(plan->spec.settings);
     /* And with an engine entry connects to us. */
     if (plan->choice.engine != TCI_OCI_ENGINE_NONE)
         choice->allowed[TCI_CALL_socket] = choice->allowed[TCI_CALL_connect] = true;

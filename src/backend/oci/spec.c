@@ -5,8 +5,8 @@
  * image: no entry point, no environment, no hooks. Every path is one of the stage (TCI_STAGE_*), which
  * has checked it.
  *
- * Limits are not in it: our own control group has them (plan_limits.c), and entry sets those of the
- * process, because a runtime's own threads must not be stopped by them.
+ * Limits that it names (spec_resources.c) are kept by our own control group all the same (plan_limits.c), and
+ * entry sets those of the process, because a runtime's own threads must not be stopped by them.
  */
 #include "backend/oci/spec.h"
 
@@ -154,6 +154,7 @@ static void write_linux(struct tci_json *json, const struct tci_oci_plan *plan)
         write_mappings(json, plan, "uidMappings", plan->uid);
         write_mappings(json, plan, "gidMappings", plan->gid);
     }
+    tci_oci_spec_resources(json, plan);
     /* gVisor's own kernel answers: it has its own /proc, and no use for a filter of ours outside. */
     if (plan->choice.runtime != TCI_OCI_RUNSC) {
         write_paths(json, plan);

@@ -10,5 +10,7 @@
 bool tci_oci_has_user_namespace(const struct tci_oci_plan *plan);
 /* spec_mounts.c: the member "mounts". */
 void tci_oci_spec_mounts(struct tci_json *json, const struct tci_oci_plan *plan);
+/* spec_resources.c: the member "resources" of "linux". */
+void tci_oci_spec_resources(struct tci_json *json, const struct tci_oci_plan *plan);
 
 #endif

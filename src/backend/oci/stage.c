@@ -13,27 +13,10 @@
 #include <linux/nsfs.h>
 #include <linux/sched.h>
 #include "backend/furnish.h"
+#include "base/bare.h"
 
 void stage_main(long *stack);
 BARE_START("stage_main");
-
-/* The compiler writes calls of these two, also into a program without a C library. */
-void *memset(void *to, int value, size_t size);
-void *memcpy(void *restrict to, const void *restrict from, size_t size);
-
-void *memset(void *to, int value, size_t size)
-{
-    for (size_t i = 0; i < size; i++)
-        ((char *)to)[i] = (char)value;
-    return to;
-}
-
-void *memcpy(void *restrict to, const void *restrict from, size_t size)
-{
-    for (size_t i = 0; i < size; i++)
-        ((char *)to)[i] = ((const char *)from)[i];
-    return to;
-}
 
 size_t length_of(const char *text)
 {
@@ -90,23 +73,11 @@ long must(enum tci_stage_step step, uint32_t item, long result)
 
 /* ---- the gate ----------------------------------------------------------------------------------------- */
 
-static struct tci_furnish_messages messages(const struct stage *stage,
-                                            const struct tci_stage_array *array)
-{
-    return (struct tci_furnish_messages){ config_at(stage, array->offset), array->count };
-}
-
 static void furnish(const struct stage *stage)
 {
-    const struct tci_stage_gate *gate = &stage->config->gate;
-    const struct tci_furnish what = { .v4 = messages(stage, &gate->v4),
-                                      .v6 = messages(stage, &gate->v6),
-                                      .catcher = messages(stage, &gate->catcher),
-                                      .ports = config_at(stage, gate->ports.offset),
-                                      .port_count = gate->ports.count,
-                                      .has_v6 = gate->has_v6 };
     uint32_t item = 0;
-    long result = tci_furnish_network(&what, TCI_STAGE_FD_GATE, &item);
+    long result = tci_furnish_network(stage->config, &stage->config->gate, TCI_STAGE_FD_GATE,
+                                      &item);
     must(TCI_STAGE_STEP_GATE, item, result);
     (void)CALL(close, TCI_STAGE_FD_GATE, 0, 0, 0, 0);
 }
@@ -122,29 +93,52 @@ static void enter_owner(enum tci_stage_step step, int namespace)
     (void)CALL(close, owner, 0, 0, 0, 0);
 }
 
-/* Handles on mounts of this very namespace, which nobody can exchange: no path is followed. The attack: a
- * device node in an image, or in a granted directory under Docker, that the command may open. */
-static void seal_tree(uint32_t count)
+static void set_attributes(uint32_t item, long mount, long flags, uint64_t set, uint64_t clear)
 {
-    struct mount_attr attr = { .attr_set = MOUNT_ATTR_NODEV | MOUNT_ATTR_NOSUID };
+    struct mount_attr attr = { .attr_set = set, .attr_clr = clear };
+    must(TCI_STAGE_STEP_SEAL, item,
+         CALL(mount_setattr, mount, "", STAGE_AT_EMPTY_PATH | flags, &attr, sizeof attr));
+}
+
+static void take_away(uint32_t item, long mount)
+{
+    must(TCI_STAGE_STEP_SEAL, item, CALL(fchdir, mount, 0, 0, 0, 0));
+    must(TCI_STAGE_STEP_SEAL, item, CALL(umount2, ".", STAGE_UMOUNT_DETACH, 0, 0, 0));
+}
+
+/*
+ * Handles on mounts of this very namespace, which nobody can exchange: no path is followed. The attacks:
+ * a device node in an image, or in a granted directory under Docker, that the command may open; and a
+ * file system that the host has mounted below a path that is granted for reading, which a rootless engine
+ * brings along and leaves writable.
+ */
+static void seal_tree(const char *how)
+{
     must(TCI_STAGE_STEP_TREE, 2, CALL(setns, TCI_STAGE_FD_TREE, CLONE_NEWNS, 0, 0, 0));
-    must(TCI_STAGE_STEP_SEAL, 0,
-         CALL(mount_setattr, TCI_STAGE_FD_ROOTFS, "", STAGE_AT_EMPTY_PATH, &attr, sizeof attr));
-    for (uint32_t i = 0; i < count; i++)
-        must(TCI_STAGE_STEP_SEAL, i + 1,
-             CALL(mount_setattr, TCI_STAGE_FD_MOUNTS + i, "",
-                  STAGE_AT_EMPTY_PATH | STAGE_AT_RECURSIVE, &attr, sizeof attr));
+    set_attributes(0, TCI_STAGE_FD_ROOTFS, 0, MOUNT_ATTR_NODEV | MOUNT_ATTR_NOSUID, 0);
+    for (uint32_t i = 0; how[i]; i++) {
+        const int bits = how[i] - TCI_STAGE_SEAL;
+        if (how[i] == TCI_STAGE_TAKE_AWAY) {
+            take_away(i + 1, TCI_STAGE_FD_MOUNTS + i);
+            continue;
+        }
+        set_attributes(i + 1, TCI_STAGE_FD_MOUNTS + i, STAGE_AT_RECURSIVE,
+                       MOUNT_ATTR_NODEV | MOUNT_ATTR_NOSUID |
+                           (bits & TCI_STAGE_SEAL_READ_ONLY ? MOUNT_ATTR_RDONLY : 0) |
+                           (bits & TCI_STAGE_SEAL_NO_EXEC ? MOUNT_ATTR_NOEXEC : 0),
+                       0);
+    }
+    /* Grants that lie within others, and may do more. */
+    for (uint32_t i = 0; how[i]; i++) {
+        const int bits = how[i] - TCI_STAGE_SEAL;
+        if (how[i] != TCI_STAGE_TAKE_AWAY && bits & (TCI_STAGE_SEAL_WRITABLE | TCI_STAGE_SEAL_EXEC))
+            set_attributes(i + 1, TCI_STAGE_FD_MOUNTS + i, 0, 0,
+                           (bits & TCI_STAGE_SEAL_WRITABLE ? MOUNT_ATTR_RDONLY : 0) |
+                               (bits & TCI_STAGE_SEAL_EXEC ? MOUNT_ATTR_NOEXEC : 0));
+    }
 }
 
-static uint32_t number_of(const char *digits)
-{
-    uint32_t number = 0;
-    for (; *digits >= '0' && *digits <= '9'; digits++)
-        number = number * 10 + (uint32_t)(*digits - '0');
-    return number;
-}
-
-static _Noreturn void furnish_other(const struct stage *stage, const char *sealed)
+static _Noreturn void furnish_other(const struct stage *stage, const char *how)
 {
     struct tci_stage_report report;
     const bool has_gate = stage->config->gate.is_there;
@@ -155,8 +149,8 @@ static _Noreturn void furnish_other(const struct stage *stage, const char *seale
         must(TCI_STAGE_STEP_NETWORK, 2, CALL(setns, TCI_STAGE_FD_NETWORK, CLONE_NEWNET, 0, 0, 0));
         furnish(stage);
     }
-    if (sealed)
-        seal_tree(number_of(sealed));
+    if (how)
+        seal_tree(how);
     report.magic = TCI_STAGE_MAGIC;
     report.end = TCI_STAGE_FURNISHED;
     report.status = 0;
@@ -199,6 +193,25 @@ static void become_user(void)
     must(TCI_STAGE_STEP_GO, 2, CALL(setresuid, 0, 0, 0, 0, 0));
 }
 
+/* The attack: the kernel counts inotify instances for each user (128), and a tool that takes them all leaves none to
+ * its user's other programs. Here is a user namespace of the cage's own, with a share of its own, as in a jail; what a
+ * runtime makes inside counts here as well. Where /proc/sys cannot be written (within a container of others), the
+ * user's limit holds alone. */
+static void limit_watchers(void)
+{
+    static const struct {
+        const char *path, *share;
+    } shares[] = { { "/proc/sys/user/max_inotify_instances", "16" },
+                   { "/proc/sys/user/max_inotify_watches", "8192" } };
+    for (unsigned i = 0; i < sizeof shares / sizeof shares[0]; i++) {
+        long fd = CALL(openat, STAGE_AT_CWD, shares[i].path, STAGE_O_WRITE | STAGE_O_CLOEXEC, 0, 0);
+        if (fd < 0)
+            continue;
+        (void)CALL(write, fd, shares[i].share, length_of(shares[i].share), 0, 0);
+        (void)CALL(close, fd, 0, 0, 0, 0);
+    }
+}
+
 __attribute__((used)) void stage_main(long *stack)
 {
     char **argv = (char **)(stack + 1);
@@ -210,6 +223,8 @@ __attribute__((used)) void stage_main(long *stack)
     stage.id = argv[1];
     if (stage.config->is_mapped)
         become_user();
+    if (stage.config->is_user)
+        limit_watchers();
     (void)CALL(umask, 0, 0, 0, 0, 0); /* modes are what we say, whatever the host has set */
     make_tree(&stage);
     (void)CALL(umask, 022, 0, 0, 0, 0);

@@ -45,12 +45,13 @@ int tci_stage_spawn(struct tci_stage_spawn *spawn, struct tc_error *reterr);
 void tci_stage_explain(const struct tci_oci_plan *plan, const struct tci_stage_report *report,
                        struct tc_error *reterr);
 
-/* What of a running container loses the effect of device nodes and setuid programs: handles in its mount
- * namespace, which stay the caller's. `root` alone, and not what is mounted below it: /dev keeps its nodes. */
+/* What of a running container is sealed: handles in its mount namespace, which stay the caller's. Device
+ * nodes and setuid programs lose their effect in all of them. `root` alone, and not what is mounted below
+ * it: /dev keeps its nodes. */
 struct tci_stage_seal {
     int root;
-    const int *binds; /* each with all below it */
-    size_t bind_count;
+    const int *mounts; /* each with all below it */
+    const char *how;   /* a letter for each: stage_abi.h */
 };
 
 /*

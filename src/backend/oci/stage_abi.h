@@ -5,14 +5,16 @@
  * built from one tree, so nothing is versioned beyond a magic number.
  *
  * Its arguments: { "stage", ID } makes a container of that name; { "furnish" } only furnishes the network
- * namespace TCI_STAGE_FD_NETWORK, if there is a gate; { "furnish", N } also seals the mounts of the mount
- * namespace TCI_STAGE_FD_TREE: TCI_STAGE_FD_ROOTFS and N of TCI_STAGE_FD_MOUNTS. Descriptors have fixed numbers. The configuration is one sealed file
- * for all cages of a plan: a header, then arrays, then text, addressed by their offset in it.
+ * namespace TCI_STAGE_FD_NETWORK, if there is a gate; { "furnish", HOW } also seals the mounts of the mount
+ * namespace TCI_STAGE_FD_TREE: TCI_STAGE_FD_ROOTFS, and as many of TCI_STAGE_FD_MOUNTS as HOW has letters
+ * (TCI_STAGE_SEAL_*). Descriptors have fixed numbers. The configuration is one sealed file for all cages of
+ * a plan: a header, then arrays, then text, addressed by their offset in it.
  */
 #ifndef TCI_BACKEND_OCI_STAGE_ABI_H
 #define TCI_BACKEND_OCI_STAGE_ABI_H
 
 #include <stdint.h>
+#include "backend/sealed_abi.h"
 
 /* TCI_STAGE_DIRECTORY (oci.h), for a program without a C library. */
 #define TCI_STAGE_PLACE "/tmp"
@@ -39,8 +41,15 @@ enum {
     TCI_STAGE_FD_TREE = TCI_STAGE_FD_OWNER,      /* the same: the mount namespace */
 };
 
-struct tci_stage_array {
-    uint32_t offset, count;
+/* What a letter says about its mount, as a sum added to TCI_STAGE_SEAL. What is set is so for all that is
+ * mounted below, and first of all; what is taken away again only for the mount itself. */
+enum {
+    TCI_STAGE_SEAL = 'a',
+    TCI_STAGE_SEAL_READ_ONLY = 1,
+    TCI_STAGE_SEAL_NO_EXEC = 2,
+    TCI_STAGE_SEAL_WRITABLE = 4,
+    TCI_STAGE_SEAL_EXEC = 8,
+    TCI_STAGE_TAKE_AWAY = 'z', /* instead: this directory is unmounted, with all below it */
 };
 
 enum tci_stage_mount_kind {
@@ -63,20 +72,14 @@ struct tci_stage_mount {
     uint32_t number; /* of the plan's list: its name below TCI_STAGE_MOUNTS */
     uint32_t cage;   /* path without the leading slash */
     uint32_t host, handed;
-    uint32_t size, inodes, mode; /* TMPFS: texts */
-    uint32_t file_mode;          /* FILE */
-    uint32_t point_mode;         /* of the mount point; 0: as the image has it */
-    struct tci_stage_array text; /* count: bytes */
+    uint32_t size, inodes, mode;  /* TMPFS: texts */
+    uint32_t file_mode;           /* FILE */
+    uint32_t point_mode;          /* of the mount point; 0: as the image has it */
+    struct tci_sealed_array text; /* count: bytes */
     uint32_t within;     /* the stage mounts it in that one: its index + 1; 0: it does not */
     uint64_t attributes; /* MOUNT_ATTR_* */
     uint64_t device, inode;
     uint64_t over_device, over_inode; /* of its mount point; 0: in memory */
-};
-
-struct tci_stage_gate {
-    uint32_t is_there, has_v6;
-    struct tci_stage_array v4, v6, catcher; /* netlink messages; counts are bytes */
-    struct tci_stage_array ports;           /* uint16_t */
 };
 
 struct tci_stage_config {
@@ -88,16 +91,16 @@ struct tci_stage_config {
     uint32_t memory_size;   /* text: of the stage's own file system */
     uint32_t memory_inodes; /* text: how many files it holds; "0": no limit */
     uint64_t rootfs_device, rootfs_inode;
-    struct tci_stage_array mounts; /* struct tci_stage_mount, parents first */
-    struct tci_stage_array points; /* uint32_t: more directories to make, without leading slash */
-    struct tci_stage_array words;  /* uint32_t: the runtime's command line; the id comes behind */
-    struct tci_stage_array bundle; /* config.json; count: bytes */
-    uint32_t program;              /* path of the runtime */
-    uint32_t seal_root;            /* the root directory becomes read-only here */
-    uint32_t has_view;             /* TCI_STAGE_VIEW is wanted */
-    uint32_t has_program;          /* TCI_STAGE_FD_PROGRAM is there */
-    uint32_t upper_owner;          /* whose "/" is, where the command may write to it; 0: ours */
-    struct tci_stage_gate gate;
+    struct tci_sealed_array mounts; /* struct tci_stage_mount, parents first */
+    struct tci_sealed_array points; /* uint32_t: more directories to make, without leading slash */
+    struct tci_sealed_array words;  /* uint32_t: the runtime's command line; the id comes behind */
+    struct tci_sealed_array bundle; /* config.json; count: bytes */
+    uint32_t program;               /* path of the runtime */
+    uint32_t seal_root;             /* the root directory becomes read-only here */
+    uint32_t has_view;              /* TCI_STAGE_VIEW is wanted */
+    uint32_t has_program;           /* TCI_STAGE_FD_PROGRAM is there */
+    uint32_t upper_owner;           /* whose "/" is, where the command may write to it; 0: ours */
+    struct tci_sealed_gate gate;
 };
 
 enum tci_stage_end {
@@ -138,7 +141,7 @@ struct tci_stage_report {
     X(START, "starting the runtime")                                                               \
     X(WATCH, "watching the runtime")                                                               \
     X(TREE, "entering the container's mount namespace")                                            \
-    X(SEAL, "taking the effect of device nodes and setuid programs away")
+    X(SEAL, "sealing what is mounted in the container")
 
 enum tci_stage_step {
 #define X(id, text) TCI_STAGE_STEP_##id,

@@ -9,6 +9,7 @@
  */
 #include "backend/oci/stage_program.h"
 
+#include <linux/keyctl.h>
 #include <linux/sched.h>
 #include <linux/signal.h>
 #include <linux/wait.h>
@@ -52,6 +53,9 @@ static void become_runtime(void *argument)
     if (result >= 0)
         result = CALL(dup3, TCI_STAGE_FD_CONTROL, config->control_at, 0, 0, 0);
     (void)CALL(rt_sigprocmask, 2 /* SIG_SETMASK */, &none, 0, signal_set_size, 0);
+    /* The caller's session keyring stays behind. A runtime would fail when its user's keys (200) are used up, which
+     * any program of that user can bring about; in a container nobody may use keys, so the old one does no harm. */
+    (void)CALL(keyctl, KEYCTL_JOIN_SESSION_KEYRING, 0, 0, 0, 0);
     if (result >= 0)
         result = CALL(close_range, config->control_at == 3 ? 4 : 3, ~0U, 4 /* CLOEXEC */, 0, 0);
     /* By its path first: only so a script works. What lay in a directory that is hidden by now is
