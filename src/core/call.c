@@ -252,10 +252,8 @@ static int make_readable(struct tc_call *call, struct tc_error *reterr)
     return call->fd < 0 ? tci_error_errno(reterr, errno, "cannot make an event") : 0;
 }
 
-int tc_call_start(struct tc_engine *engine, const struct tc_request *request,
-                  struct tc_call **ret_call, struct tc_error *reterr)
+int tci_call_hand_over(struct tc_call *call, struct tc_call **ret_call, struct tc_error *reterr)
 {
-    struct tc_call *call = tci_call_begin(engine, request, false, reterr);
     if (!call)
         return -1;
     if (call->over && make_readable(call, reterr) < 0) {
@@ -266,10 +264,17 @@ int tc_call_start(struct tc_engine *engine, const struct tc_request *request,
     return 0;
 }
 
+int tc_call_start(struct tc_engine *engine, const struct tc_request *request,
+                  struct tc_call **ret_call, struct tc_error *reterr)
+{
+    struct tc_call *call = tci_call_begin(engine, request, TCI_CALL_CAGED, false, NULL, reterr);
+    return tci_call_hand_over(call, ret_call, reterr);
+}
+
 int tc_call(struct tc_engine *engine, const struct tc_request *request,
             struct tc_result **ret_result, struct tc_error *reterr)
 {
-    struct tc_call *call = tci_call_begin(engine, request, true, reterr);
+    struct tc_call *call = tci_call_begin(engine, request, TCI_CALL_CAGED, true, NULL, reterr);
     int r = 0;
     if (!call)
         return -1;

@@ -23,13 +23,22 @@ enum tci_cause {
     TCI_CAUSE_NO_MEMORY,
 };
 
+/*
+ * Who does the work. SERVER: a cage that answers calls of others. It has no deadline and no limit of
+ * output in all; its start is no call, so no grant counts it and nobody is asked. RELAYED: such a server,
+ * which runs already, so that no cage is made. NOTED: the same for what is no call of the tool (relayed.h).
+ */
+enum tci_call_kind { TCI_CALL_CAGED, TCI_CALL_SERVER, TCI_CALL_RELAYED, TCI_CALL_NOTED };
+
 struct tc_call {
     struct tc_engine *engine;
-    struct tci_result *result; /* taken by the step that ends the call */
-    bool over;                 /* the verdict stands */
-    int fd;                    /* an epoll; for a call that was over at once, always readable */
-    bool blocking;             /* the caller waits in tc_call: no timer descriptor is needed */
-    int timer, out;            /* -1: none */
+    enum tci_call_kind kind;
+    const struct tci_relayed_refusal *refusal; /* while it begins; NULL: none */
+    struct tci_result *result;                 /* taken by the step that ends the call */
+    bool over;                                 /* the verdict stands */
+    int fd;         /* an epoll; for a call that was over at once, always readable */
+    bool blocking;  /* the caller waits in tc_call: no timer descriptor is needed */
+    int timer, out; /* -1: none */
     const char *out_path;
     const char *program; /* argv[0] */
     struct tci_plan_entry *plan;
@@ -64,9 +73,14 @@ struct tci_command {
     size_t input_length;
 };
 
-/* call_start.c: a call that runs, or is over because it was refused. NULL: *reterr says why. */
+struct tci_relayed_refusal;
+/* call_start.c: a call that runs, or is over because it was refused. NULL: *reterr says why. `refusal`:
+ * relayed.h; NULL: none. */
 struct tc_call *tci_call_begin(struct tc_engine *engine, const struct tc_request *request,
-                               bool blocking, struct tc_error *reterr);
+                               enum tci_call_kind kind, bool blocking,
+                               const struct tci_relayed_refusal *refusal, struct tc_error *reterr);
+/* call.c: gives a call that was begun (NULL: it was not) to an event loop. */
+int tci_call_hand_over(struct tc_call *call, struct tc_call **ret_call, struct tc_error *reterr);
 /* call.c: gives back everything of the cage, in the order in which it can be done without. */
 void tci_call_leave(struct tc_call *call);
 
@@ -98,6 +112,9 @@ int tci_call_plan(struct tc_call *call, const struct tci_limits *limits, struct 
 /* call_decide.c: the tool and the grants, checked. */
 int tci_call_decide(struct tc_call *call, const struct tc_request *request,
                     struct tc_error *reterr);
+/* The grants say no: 1. `tool` may be NULL. */
+int tci_call_deny_grant(struct tc_call *call, const char *tool, const struct tc_decision *decision,
+                        struct tc_error *reterr);
 /* call_decide.c: the limits of the call; 1: the request wants more than the policy gives. */
 int tci_call_limits(struct tc_call *call, const struct tc_request *request, struct tci_limits *ret,
                     struct tc_error *reterr);

@@ -12,6 +12,7 @@
 #include <stdio.h>
 #include <string.h>
 #include "base/clock.h"
+#include "core/approval.h"
 #include "policy/units.h"
 
 static bool asks(const struct tci_settings *s, uint64_t *timeout)
@@ -115,11 +116,29 @@ static int deny(struct tc_call *call, const char *fix, const char *reason, struc
 
 static int nobody(struct tc_call *call, struct tc_error *reterr)
 {
-    return deny(
-        call,
-        "run it where somebody can be asked (on_approval, or a terminal), or set approval = "
-        "\"never\" for it",
-        "the call needs a person's approval, and there is nobody to ask", reterr);
+    return deny(call,
+                "call it where somebody can be asked (a terminal, an MCP client that supports "
+                "elicitation, on_approval), or set approval = \"never\" for it",
+                "the call needs a person's approval, and there is nobody to ask", reterr);
+}
+
+/*
+ * A person thinks for minutes. What was decided before may not hold any more: a grant that has expired
+ * or was revoked, a policy that was replaced. The attack: to keep a question open until then, or simply
+ * a yes by somebody who does not know that the owner said no in the meantime.
+ */
+static int still_allowed(struct tc_call *call, struct tc_error *reterr)
+{
+    struct tc_decision decision;
+    if (atomic_load(&call->engine->replaced))
+        return deny(call, "call again: it will be decided by the new policy",
+                    "the policy changed while you were asked; call again", reterr);
+    if (tci_engine_still_granted(call->engine, &call->grants, call->tool->name, &decision, reterr) <
+        0)
+        return -1;
+    if (!decision.allowed)
+        return tci_call_deny_grant(call, call->tool->name, &decision, reterr);
+    return tci_call_still_nested(call, reterr);
 }
 
 int tci_call_approve(struct tc_call *call, const struct tc_request *request,
@@ -151,8 +170,15 @@ int tci_call_approve(struct tc_call *call, const struct tc_request *request,
         return deny(call, "ask the person to answer sooner, or set a longer approval_timeout",
                     reason, reterr);
     }
+    if (answer > TCI_APPROVAL_SHOWN_MAX) {
+        (void)snprintf(reason, sizeof reason,
+                       "the call is too long to be shown to a person (%d bytes; at most %d)",
+                       answer, TCI_APPROVAL_SHOWN_MAX);
+        return deny(call, "make shorter calls: put what is long into a file that the tool reads",
+                    reason, reterr);
+    }
     if (answer != 1)
         return deny(call, "do without it, or ask the person what they would approve",
                     "a person was asked to approve the call, and did not", reterr);
-    return tci_call_still_nested(call, reterr);
+    return still_allowed(call, reterr);
 }

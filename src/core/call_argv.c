@@ -49,14 +49,11 @@ static int invalid(struct tci_result *result, const char *fix, const char *reaso
 static int push(struct builder *b, const char *element)
 {
     if (b->count + 1 >= b->capacity) {
-        size_t capacity = b->capacity ? 2 * b->capacity : 32;
-        const char **larger = tci_arena_new_array(b->result->arena, capacity, const char *);
-        if (!larger)
+        void *argv = tci_arena_grow(b->result->arena, b->argv, b->count, sizeof *b->argv,
+                                    &b->capacity);
+        if (!argv)
             return tci_error_no_memory(b->reterr);
-        if (b->count)
-            memcpy(larger, b->argv, b->count * sizeof *larger);
-        b->argv = larger;
-        b->capacity = capacity;
+        b->argv = argv;
     }
     b->argv[b->count++] = element;
     b->argv[b->count] = NULL;
@@ -263,10 +260,19 @@ int tci_call_command(struct tc_call *call, const struct tc_request *request,
         ret->argv = request->argv;
         return 0;
     }
-    if (tool->settings.command.count == 0) {
+    /* Arguments on its stdin would be messages that nothing has checked. */
+    if (tool->settings.mcp.given) {
         tci_result_verdict(call->result, TC_VERDICT_ERROR,
-                           "add command = [\"PROGRAM\", \"ARGUMENT\"] to the tool, or give argv",
-                           "tool \"%s\" has no command to run", tool->name);
+                           "use \"toolcage mcp wrap\", and call the server's own tools",
+                           "tool \"%s\" is an MCP server, which is not called itself", tool->name);
+        return 1;
+    }
+    if (tool->settings.command.count == 0) {
+        tci_result_verdict(
+            call->result, TC_VERDICT_ERROR,
+            "add command = [\"PROGRAM\", \"ARGUMENT\"] to the tool, or run a command under it: "
+            "toolcage exec --tool NAME -- PROGRAM",
+            "tool \"%s\" has no command to run", tool->name);
         return 1;
     }
     return from_arguments(call, request, ret, reterr);

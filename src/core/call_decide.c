@@ -10,9 +10,10 @@
 #include <string.h>
 #include "base/clock.h"
 
-static int deny(struct tci_result *result, const char *tool, const struct tc_decision *decision,
-                struct tc_error *reterr)
+int tci_call_deny_grant(struct tc_call *call, const char *tool, const struct tc_decision *decision,
+                        struct tc_error *reterr)
 {
+    struct tci_result *result = call->result;
     char rule[sizeof decision->key + sizeof decision->fix + 2];
     (void)snprintf(rule, sizeof rule, "%s: %s", decision->key, decision->fix);
     tci_result_verdict(result, TC_VERDICT_DENIED, decision->fix, "%s", decision->reason);
@@ -67,6 +68,7 @@ static int too_many(struct tc_call *call, struct tc_error *reterr)
 int tci_call_decide(struct tc_call *call, const struct tc_request *request, struct tc_error *reterr)
 {
     struct tc_engine *engine = call->engine;
+    __typeof__(tci_engine_decide) *decide;
     struct tc_decision decision;
     int r = tci_call_nest(call, request, reterr);
 
@@ -79,11 +81,14 @@ int tci_call_decide(struct tc_call *call, const struct tc_request *request, stru
         call->tool = engine->policy->anonymous;
         return 0;
     }
-    if (tci_engine_decide(engine, call->agents, call->agent_count, request->tool, &call->grants,
-                          &decision, reterr) < 0)
+    decide = call->kind == TCI_CALL_SERVER || call->kind == TCI_CALL_NOTED || call->refusal
+                 ? tci_engine_decide_start
+                 : tci_engine_decide;
+    if (decide(engine, call->agents, call->agent_count, request->tool, &call->grants, &decision,
+               reterr) < 0)
         return -1;
     if (!decision.allowed)
-        return deny(call->result, request->tool, &decision, reterr);
+        return tci_call_deny_grant(call, request->tool, &decision, reterr);
     call->tool = tci_engine_tool(engine, request->tool);
     return 0;
 }

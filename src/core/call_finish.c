@@ -83,6 +83,8 @@ static int bring_files(struct tc_call *call, struct tc_error *reterr)
         .open_directory = open_in_cage,
         .context = call,
     };
+    if (call->plan->backend->reader)
+        what.reader = call->plan->backend->reader(call->run);
 
     if (!globs)
         return tci_error_no_memory(reterr);

@@ -14,6 +14,7 @@
 #include "base/clock.h"
 #include "core/engine_tools.h"
 #include "core/record.h"
+#include "core/relayed.h"
 
 /* Names are shown, recorded and compared. An empty one would look like none at all, and so a call of an
  * agent like one of the owner's; one that is not UTF-8 would be another in each of these places. It is
@@ -93,7 +94,7 @@ static int arm_timer(struct tc_call *call, struct tc_error *reterr)
     struct itimerspec when = { .it_value = { .tv_sec = (time_t)(ms / 1000),
                                              .tv_nsec = (long)(ms % 1000) * 1000000 } };
     call->started = tci_clock_us();
-    if (ms >= (UINT64_MAX - call->started) / 1000)
+    if (call->kind == TCI_CALL_SERVER || ms >= (UINT64_MAX - call->started) / 1000)
         return 0; /* unlimited, or longer than there will be a clock */
     if (call->blocking) {
         call->deadline = call->started + ms * 1000;
@@ -130,7 +131,7 @@ static void pass_on_network(void *data, const struct tci_gate_record *record)
 static int start_run(struct tc_call *call, const struct tc_request *request,
                      const struct tci_command *command, struct tc_error *reterr)
 {
-    bool terminal = request->flags & TC_REQUEST_TERMINAL;
+    bool terminal = request->flags & TC_REQUEST_TERMINAL, server = call->kind == TCI_CALL_SERVER;
     const struct tci_settings *settings = &call->plan->narrowed.settings;
     const void *input = command->input ? command->input : request->input;
     size_t length = command->input ? command->input_length : request->input_length;
@@ -150,11 +151,12 @@ static int start_run(struct tc_call *call, const struct tc_request *request,
     if (call->fd < 0)
         return tci_error_errno(reterr, errno, "cannot wait for the call");
     if (tci_streams_open(&call->streams, call->fd, request, input, length, call->engine->null >= 0,
-                         settings->output, call->result, reterr) < 0)
+                         server ? TCI_UNLIMITED : settings->output, call->result, reterr) < 0)
         return -1;
-    if (call->recorded)
+    if (call->recorded && !server)
         call->streams.keep =
             true; /* also what the caller lets pass: the journal has it, or its hash */
+    call->streams.input.is_watched = server;
     io.in = terminal                     ? request->terminal
             : call->streams.cage[0] >= 0 ? call->streams.cage[0]
                                          : call->engine->null;
@@ -175,7 +177,10 @@ static int start_run(struct tc_call *call, const struct tc_request *request,
 /* From the request to a running cage. 1: refused, the result says why. */
 static int prepare(struct tc_call *call, const struct tc_request *request, struct tc_error *reterr)
 {
-    struct tci_command command = { .argv = NULL };
+    static const char *const none[] = { NULL };
+    const bool noted = call->kind == TCI_CALL_NOTED;
+    const bool relayed = noted || call->kind == TCI_CALL_RELAYED;
+    struct tci_command command = { .argv = none };
     struct tci_limits limits;
     int r;
 
@@ -186,20 +191,27 @@ static int prepare(struct tc_call *call, const struct tc_request *request, struc
     tci_call_decided(call, request, r == 0);
     if (r != 0)
         return r;
+    if (call->refusal) {
+        tci_result_verdict(call->result, call->refusal->verdict, call->refusal->fix, "%s",
+                           call->refusal->reason);
+        return 1;
+    }
     call->result->public.backend = tci_backend_kind_name(call->tool->settings.backend);
     if ((r = tci_call_limits(call, request, &limits, reterr)) != 0 ||
-        (r = tci_call_check_arguments(call, request, reterr)) != 0 ||
-        (r = tci_call_command(call, request, &command, reterr)) != 0)
+        (!noted && (r = tci_call_check_arguments(call, request, reterr)) != 0) ||
+        (!relayed && (r = tci_call_command(call, request, &command, reterr)) != 0))
         return r;
-    call->program = tci_arena_strdup(call->result->arena, command.argv[0]);
+    call->program = tci_arena_strdup(call->result->arena, relayed ? "" : command.argv[0]);
     if (!call->program)
         return tci_error_no_memory(reterr);
     if (request->out_directory && tci_call_open_out(request->out_directory, &call->out, reterr) < 0)
         return -1;
     if ((r = tci_call_plan(call, &limits, reterr)) != 0 ||
-        (r = tci_call_approve(call, request, &command, reterr)) != 0)
+        (call->kind != TCI_CALL_SERVER && !noted &&
+         (r = tci_call_approve(call, request, &command, reterr)) != 0))
         return r;
-    return start_run(call, request, &command, reterr);
+    call->started = tci_clock_us();
+    return relayed ? 0 : start_run(call, request, &command, reterr);
 }
 
 /* What the caller did wrong, or memory, is an error; a cage that could not be built is a result. */
@@ -224,7 +236,8 @@ static int judge(struct tc_call *call, int r, const struct tc_error *error, stru
 }
 
 struct tc_call *tci_call_begin(struct tc_engine *engine, const struct tc_request *request,
-                               bool blocking, struct tc_error *reterr)
+                               enum tci_call_kind kind, bool blocking,
+                               const struct tci_relayed_refusal *refusal, struct tc_error *reterr)
 {
     struct tc_error error = { 0 };
     struct tc_call *call;
@@ -238,6 +251,8 @@ struct tc_call *tci_call_begin(struct tc_engine *engine, const struct tc_request
         return NULL;
     }
     call->engine = engine;
+    call->kind = kind;
+    call->refusal = refusal;
     call->blocking = blocking;
     call->deadline = UINT64_MAX;
     call->fd = call->timer = call->out = -1;

@@ -4,6 +4,7 @@
  * want arguments that are an object: a schema that leaves that open is completed, never widened.
  * Trusts: the policy's texts as little as any: what controls terminals is escaped.
  */
+#include "core/engine_runtime.h"
 #include "core/engine_tools.h"
 
 #include <jansson.h>
@@ -24,6 +25,9 @@ struct list {
     struct tci_json json;
     const struct format *format;
     struct tc_error *reterr;
+    size_t first, count; /* of a page: tools before `first` are left out; `count` 0: no end */
+    size_t seen;         /* offered so far, also those that are left out */
+    bool no_outputs;     /* for clients that do not know outputSchema */
 };
 
 struct format {
@@ -33,10 +37,10 @@ struct format {
     int (*write)(struct list *list, const struct tci_tool *tool);
 };
 
-/* Does it have something to run? */
+/* Does it have something to run? An MCP server of others has tools of its own instead. */
 static bool is_callable(const struct tci_tool *tool)
 {
-    return tool->settings.command.count > 0;
+    return tool->settings.command.count > 0 && !tool->settings.mcp.given;
 }
 
 /* ---- schemas ------------------------------------------------------------------------------ */
@@ -138,6 +142,24 @@ static int write_anthropic(struct list *list, const struct tci_tool *tool)
     return r;
 }
 
+/*
+ * What a client may show or skip a question for, so it must be true whatever the tool is: only what the
+ * policy makes impossible counts, never what a description promises. The attack: a tool that calls
+ * itself harmless, and a client that therefore runs it unasked.
+ */
+static void put_annotations(struct list *list, const struct tci_settings *s)
+{
+    bool network = s->network.mode != TCI_NETWORK_NONE, writes = false;
+    for (size_t i = 0; i < s->filesystem.count; i++)
+        writes |= s->filesystem.rules[i].access == TCI_ACCESS_WRITABLE;
+    tci_json_object_begin(&list->json, "annotations");
+    tci_json_bool(&list->json, "readOnlyHint", !writes && !network);
+    tci_json_bool(&list->json, "destructiveHint", writes || network);
+    tci_json_bool(&list->json, "idempotentHint", !writes && !network);
+    tci_json_bool(&list->json, "openWorldHint", network);
+    tci_json_object_end(&list->json);
+}
+
 /* MCP has outputs that are objects only: another `returns` is not told, and holds all the same. */
 static int write_mcp(struct list *list, const struct tci_tool *tool)
 {
@@ -147,10 +169,11 @@ static int write_mcp(struct list *list, const struct tci_tool *tool)
     tci_json_string(&list->json, "name", tool->name);
     tci_json_string(&list->json, "description", description_of(tool));
     r = put_schema(list, "inputSchema", tool->settings.parameters.json);
-    if (r == 0 && returns)
+    if (r == 0 && returns && !list->no_outputs)
         r = is_object_schema(list, returns);
     if (r > 0)
         r = put_schema(list, "outputSchema", returns);
+    put_annotations(list, &tool->settings);
     tci_json_object_end(&list->json);
     return r;
 }
@@ -204,10 +227,13 @@ static int write_tool(void *context, const struct tci_tool *tool)
     bool offered = !list->format->callable_only || is_callable(tool);
     int r;
     if (offered && list->agent &&
-        tci_engine_is_granted(list->engine, list->agent, tool->name, &offered, list->reterr) < 0)
+        tci_engine_is_granted_known(list->engine, list->agent, tool->name, &offered, list->reterr) <
+            0)
         return -1;
-    if (!offered)
+    if (!offered || list->seen++ < list->first)
         return 0;
+    if (list->count && list->seen > list->first + list->count)
+        return 1; /* one more: there is another page */
     if (check_name(list, tool->name) < 0)
         return -1;
     list->arena = tci_arena_new();
@@ -218,6 +244,14 @@ static int write_tool(void *context, const struct tci_tool *tool)
     return r;
 }
 
+/* The journal is asked once, not for each tool. */
+static int write_tools(struct list *list)
+{
+    if (list->agent && tci_engine_refresh(list->engine, list->reterr) < 0)
+        return -1;
+    return tci_engine_each_tool(list->engine, write_tool, list);
+}
+
 static int write_all(struct list *list)
 {
     bool in_object = list->format->write == write_json || list->format->write == write_mcp;
@@ -226,7 +260,7 @@ static int write_all(struct list *list)
     if (list->format->write == write_json)
         tci_json_string(&list->json, "file", list->engine->policy->file);
     tci_json_array_begin(&list->json, in_object ? "tools" : NULL);
-    if (tci_engine_each_tool(list->engine, write_tool, list) < 0)
+    if (write_tools(list) < 0)
         return -1;
     tci_json_array_end(&list->json);
     if (in_object)
@@ -264,4 +298,26 @@ int tc_engine_tools(struct tc_engine *engine, const char *agent, const char *for
         return -1;
     *ret_json = text;
     return 0;
+}
+
+int tci_engine_tools_page(struct tc_engine *engine, const char *agent,
+                          const struct tci_tools_page *page, struct tci_buf *out,
+                          struct tc_error *reterr)
+{
+    struct list list = { .engine = engine,
+                         .agent = agent,
+                         .json = { .out = out },
+                         .reterr = reterr,
+                         .first = page->first,
+                         .count = page->count,
+                         .no_outputs = page->no_outputs };
+    int r;
+
+    list.format = find_format("mcp", reterr);
+    tci_json_array_begin(&list.json, NULL);
+    r = write_tools(&list);
+    tci_json_array_end(&list.json);
+    if (r >= 0 && tci_buf_check(out, reterr) < 0)
+        return -1;
+    return r;
 }

@@ -185,6 +185,17 @@ static struct tci_grants narrowing_of(const struct tci_grants *grants)
     return narrowing;
 }
 
+/* One more user of a plan that somebody holds already (NULL: nothing to hold). */
+static struct tci_plan_entry *hold(struct tc_engine *engine, struct tci_plan_entry *entry)
+{
+    if (!entry)
+        return NULL;
+    (void)pthread_mutex_lock(&engine->lock);
+    entry->users++;
+    (void)pthread_mutex_unlock(&engine->lock);
+    return entry;
+}
+
 int tci_engine_plan(struct tc_engine *engine, const struct tci_tool *tool,
                     const struct tci_grants *grants, const struct tci_limits *limits,
                     struct tci_plan_entry *within, struct tci_plan_entry **ret,
@@ -202,7 +213,7 @@ int tci_engine_plan(struct tc_engine *engine, const struct tci_tool *tool,
     entry->tool = tool;
     entry->grants = narrowing;
     entry->limits = *limits;
-    entry->within = tci_engine_hold(engine, within); /* it shares lists with that one */
+    entry->within = hold(engine, within); /* it shares lists with that one */
     r = compile(engine, entry, reterr);
     if (r != 0) {
         free_entry(engine, entry);
@@ -212,16 +223,6 @@ int tci_engine_plan(struct tc_engine *engine, const struct tci_tool *tool,
     entry->users = 1;
     *ret = within ? entry : keep_entry(engine, entry);
     return 0;
-}
-
-struct tci_plan_entry *tci_engine_hold(struct tc_engine *engine, struct tci_plan_entry *entry)
-{
-    if (!entry)
-        return NULL;
-    (void)pthread_mutex_lock(&engine->lock);
-    entry->users++;
-    (void)pthread_mutex_unlock(&engine->lock);
-    return entry;
 }
 
 void tci_engine_release(struct tc_engine *engine, struct tci_plan_entry *entry)
@@ -270,6 +271,7 @@ int tci_engine_open_with(const struct tc_engine_options *options, tci_backend_fi
     engine->on_approval = options->on_approval;
     engine->approval_context = options->approval_context;
     if (take_policy(engine, options, reterr) < 0 || tci_engine_find_policy(engine, reterr) < 0 ||
+        tci_engine_counts_new(engine, reterr) < 0 ||
         tci_engine_open_journal(engine, options, reterr) < 0) {
         tc_engine_close(engine);
         return -1;
@@ -298,7 +300,7 @@ void tc_engine_close(struct tc_engine *engine)
     tci_engine_grants_free(engine);
     tci_engine_tools_free(engine);
     tci_engine_close_journal(engine);
-    free(engine->uses);
+    tci_engine_counts_free(engine);
     free(engine->policy_place);
     tci_close(engine->null);
     tc_policy_free(engine->own_policy);

@@ -7,6 +7,7 @@
 #define TCI_CORE_ENGINE_H
 
 #include <pthread.h>
+#include <stdatomic.h>
 #include "backend/backend.h"
 #include "core/narrow.h"
 
@@ -31,10 +32,9 @@ struct tci_plan_entry {
     uint64_t last_used;
 };
 
-struct tci_grant_use {
-    const struct tci_grant *grant;
-    uint64_t calls;
-};
+/* How often grants with "max_calls" were used, when there is no journal to count in. Engines that follow
+ * each other share them: else a policy that is loaded again would give all calls anew. */
+struct tci_grant_counts;
 
 struct tc_engine {
     const struct tc_policy *policy;
@@ -45,9 +45,9 @@ struct tc_engine {
     struct tci_plan_entry *plans[TCI_PLANS_MAX];
     size_t plan_count;
     uint64_t clock;
-    char *policy_place;         /* engine_grants.c: by it grants are counted in a journal */
-    struct tci_grant_use *uses; /* of grants with "max_calls" */
-    size_t use_count;
+    char *policy_place;              /* engine_grants.c: by it grants are counted in a journal */
+    struct tci_grant_counts *counts; /* engine_grants.c; behind its own lock */
+    atomic_bool replaced; /* by one with another policy: a person's yes does not count any more */
     struct tci_journal *journal; /* NULL: nothing is recorded */
     enum tc_mode mode;
     unsigned flags;
@@ -68,6 +68,11 @@ const struct tci_tool *tci_engine_tool(struct tc_engine *engine, const char *nam
 void tci_engine_tools_free(struct tc_engine *engine);
 /* engine_grants.c */
 int tci_engine_find_policy(struct tc_engine *engine, struct tc_error *reterr) tci_must_check;
+int tci_engine_counts_new(struct tc_engine *engine, struct tc_error *reterr) tci_must_check;
+void tci_engine_counts_free(struct tc_engine *engine);
+/* `engine` takes the place of `before`, which may still have calls: they count together from now on, and
+ * who is asked in `before` is asked in vain. Before the first call of `engine`. */
+void tci_engine_replace(struct tc_engine *before, struct tc_engine *engine);
 /* engine_runtime.c */
 void tci_engine_grants_free(struct tc_engine *engine);
 /* call_nest.c */
@@ -95,10 +100,21 @@ int tci_engine_decide(struct tc_engine *engine, const char *const *agents, size_
                       const char *tool, struct tci_grants *ret_grants, struct tc_decision *ret,
                       struct tc_error *reterr);
 
+/* The same for a server that is to answer their calls, or a call that is not made: nothing is counted. */
+int tci_engine_decide_start(struct tc_engine *engine, const char *const *agents, size_t agent_count,
+                            const char *tool, struct tci_grants *ret_grants,
+                            struct tc_decision *ret, struct tc_error *reterr);
+
 /* Does the agent hold a grant that allows the tool now, and everybody that it works for? Nothing is
  * counted. */
 int tci_engine_is_granted(struct tc_engine *engine, const char *agent, const char *tool, bool *ret,
                           struct tc_error *reterr);
+/* The same for lists, after tci_engine_refresh: the journal is not asked anew for each tool. */
+int tci_engine_is_granted_known(struct tc_engine *engine, const char *agent, const char *tool,
+                                bool *ret, struct tc_error *reterr);
+/* Do grants that allowed a call a while ago still do? It was counted then. *ret says why not. */
+int tci_engine_still_granted(struct tc_engine *engine, const struct tci_grants *grants,
+                             const char *tool, struct tc_decision *ret, struct tc_error *reterr);
 /* The agent and those that it works for. Returns how many: more than TCI_GRANTS_MAX are not in *ret. */
 size_t tci_engine_chain(const struct tc_engine *engine, const char *agent,
                         const char *ret[TCI_GRANTS_MAX]);
@@ -113,8 +129,6 @@ int tci_engine_plan(struct tc_engine *engine, const struct tci_tool *tool,
                     const struct tci_grants *grants, const struct tci_limits *limits,
                     struct tci_plan_entry *within, struct tci_plan_entry **ret,
                     struct tc_error *reterr);
-/* One more user of a plan that somebody holds already (NULL: nothing to hold). */
-struct tci_plan_entry *tci_engine_hold(struct tc_engine *engine, struct tci_plan_entry *entry);
 void tci_engine_release(struct tc_engine *engine, struct tci_plan_entry *entry);
 
 #endif

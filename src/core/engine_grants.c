@@ -15,8 +15,9 @@
 #include "base/clock.h"
 #include "base/path.h"
 #include "core/engine_runtime.h"
+#include "core/grant_counts.h"
 #include "core/grants_list.h"
-#include "journal/count_all.h"
+#include "journal/journal.h"
 #include "policy/decide_grant.h"
 #include "policy/decide_internal.h"
 
@@ -40,19 +41,22 @@ size_t tci_engine_chain(const struct tc_engine *engine, const char *agent,
 
 /* ---- counters ----------------------------------------------------------------------------- */
 
-/* With the lock held: the counter of a grant; NULL without memory. */
-static uint64_t *calls_of(struct tc_engine *engine, const struct tci_grant *grant)
+int tci_engine_counts_new(struct tc_engine *engine, struct tc_error *reterr)
 {
-    struct tci_grant_use *uses;
-    for (size_t i = 0; i < engine->use_count; i++)
-        if (engine->uses[i].grant == grant)
-            return &engine->uses[i].calls;
-    uses = reallocarray(engine->uses, engine->use_count + 1, sizeof *uses);
-    if (!uses)
-        return NULL;
-    engine->uses = uses;
-    uses[engine->use_count] = (struct tci_grant_use){ .grant = grant };
-    return &uses[engine->use_count++].calls;
+    engine->counts = tci_counts_new();
+    return engine->counts ? 0 : tci_error_no_memory(reterr);
+}
+
+void tci_engine_counts_free(struct tc_engine *engine)
+{
+    tci_counts_release(tc_take(engine->counts));
+}
+
+void tci_engine_replace(struct tc_engine *before, struct tc_engine *engine)
+{
+    tci_counts_release(engine->counts);
+    engine->counts = tci_counts_hold(before->counts);
+    atomic_store(&before->replaced, true);
 }
 
 /* Where the policy's file is, links followed: "./a.toml" or a link to it must not count anew what
@@ -81,17 +85,12 @@ static const char *key_of(const struct tc_engine *engine, struct tci_arena *aren
 static int calls_made(struct tc_engine *engine, const struct tci_grant *grant, const char *key,
                       uint64_t *ret, struct tc_error *reterr)
 {
-    uint64_t *calls;
     *ret = 0;
     if (!grant->has_max_calls)
         return 0;
     if (engine->journal)
         return tci_journal_counted(engine->journal, key, ret, reterr);
-    (void)pthread_mutex_lock(&engine->lock);
-    calls = calls_of(engine, grant);
-    *ret = calls ? *calls : 0;
-    (void)pthread_mutex_unlock(&engine->lock);
-    return calls ? 0 : tci_error_no_memory(reterr);
+    return tci_counts_get(engine->counts, key, ret) < 0 ? tci_error_no_memory(reterr) : 0;
 }
 
 int tci_engine_calls(struct tc_engine *engine, const char *agent, const struct tci_grant *grant,
@@ -107,24 +106,6 @@ static uint64_t max_of(const struct tci_grant *grant)
     return grant->has_max_calls ? grant->max_calls : UINT64_MAX;
 }
 
-/* Without a journal, all under one lock. */
-static bool count_here(struct tc_engine *engine, const struct choice *choice)
-{
-    bool counted = true;
-    (void)pthread_mutex_lock(&engine->lock);
-    for (size_t i = 0; i < choice->grants.count; i++) {
-        const struct tci_grant *grant = choice->grants.items[i];
-        uint64_t *calls = grant->has_max_calls ? calls_of(engine, grant) : NULL;
-        if (grant->has_max_calls && (!calls || *calls >= grant->max_calls))
-            counted = false;
-    }
-    for (size_t i = 0; counted && i < choice->grants.count; i++)
-        if (choice->grants.items[i]->has_max_calls)
-            ++*calls_of(engine, choice->grants.items[i]);
-    (void)pthread_mutex_unlock(&engine->lock);
-    return counted;
-}
-
 static int count(struct tc_engine *engine, const struct choice *choice, bool *ret_counted,
                  struct tc_error *reterr)
 {
@@ -133,15 +114,15 @@ static int count(struct tc_engine *engine, const struct choice *choice, bool *re
     size_t n = 0;
 
     *ret_counted = true;
-    if (!engine->journal) {
-        *ret_counted = count_here(engine, choice);
-        return 0;
-    }
     for (size_t i = 0; i < choice->grants.count; i++)
         if (choice->keys[i]) {
             keys[n] = choice->keys[i];
             max[n++] = max_of(choice->grants.items[i]);
         }
+    if (!engine->journal) {
+        *ret_counted = !n || tci_counts_add(engine->counts, keys, max, n);
+        return 0;
+    }
     return n ? tci_journal_count_all(engine->journal, keys, max, n, ret_counted, reterr) : 0;
 }
 
@@ -233,13 +214,13 @@ static int choose(struct tc_engine *engine, struct tci_arena *arena, const char 
     return refused ? 1 : 0;
 }
 
-int tci_engine_decide(struct tc_engine *engine, const char *const *agents, size_t agent_count,
-                      const char *tool, struct tci_grants *ret_grants, struct tc_decision *ret,
-                      struct tc_error *reterr)
+static int decide(struct tc_engine *engine, const char *const *agents, size_t agent_count,
+                  const char *tool, bool counts, struct tci_grants *ret_grants,
+                  struct tc_decision *ret, struct tc_error *reterr)
 {
     tc_cleanup(tci_arena_freep) struct tci_arena *arena = NULL;
     const struct tci_tool *t = tool ? tci_engine_tool(engine, tool) : NULL;
-    bool counted = false;
+    bool counted = !counts;
 
     *ret_grants = (struct tci_grants){ .count = 0 };
     memset(ret, 0, sizeof *ret);
@@ -262,7 +243,7 @@ int tci_engine_decide(struct tc_engine *engine, const char *const *agents, size_
         int r = choose(engine, arena, agents, agent_count, tool, &choice, ret, reterr);
         if (r != 0)
             return r < 0 ? -1 : 0;
-        if (count(engine, &choice, &counted, reterr) < 0)
+        if (counts && count(engine, &choice, &counted, reterr) < 0)
             return -1;
         if (counted) {
             *ret_grants = choice.grants;
@@ -275,8 +256,22 @@ int tci_engine_decide(struct tc_engine *engine, const char *const *agents, size_
     return 0;
 }
 
-int tci_engine_is_granted(struct tc_engine *engine, const char *agent, const char *tool, bool *ret,
-                          struct tc_error *reterr)
+int tci_engine_decide(struct tc_engine *engine, const char *const *agents, size_t agent_count,
+                      const char *tool, struct tci_grants *ret_grants, struct tc_decision *ret,
+                      struct tc_error *reterr)
+{
+    return decide(engine, agents, agent_count, tool, true, ret_grants, ret, reterr);
+}
+
+int tci_engine_decide_start(struct tc_engine *engine, const char *const *agents, size_t agent_count,
+                            const char *tool, struct tci_grants *ret_grants,
+                            struct tc_decision *ret, struct tc_error *reterr)
+{
+    return decide(engine, agents, agent_count, tool, false, ret_grants, ret, reterr);
+}
+
+int tci_engine_is_granted_known(struct tc_engine *engine, const char *agent, const char *tool,
+                                bool *ret, struct tc_error *reterr)
 {
     tc_cleanup(tci_arena_freep) struct tci_arena *arena = tci_arena_new();
     const char *agents[TCI_GRANTS_MAX];
@@ -288,11 +283,53 @@ int tci_engine_is_granted(struct tc_engine *engine, const char *agent, const cha
     *ret = false;
     if (!arena)
         return tci_error_no_memory(reterr);
-    if (tci_engine_refresh(engine, reterr) < 0)
-        return -1;
     if (count > TCI_GRANTS_MAX || !tci_engine_tool(engine, tool))
         return 0;
     r = choose(engine, arena, agents, count, tool, &choice, &decision, reterr);
     *ret = r == 0;
     return r < 0 ? -1 : 0;
+}
+
+int tci_engine_is_granted(struct tc_engine *engine, const char *agent, const char *tool, bool *ret,
+                          struct tc_error *reterr)
+{
+    *ret = false;
+    if (tci_engine_refresh(engine, reterr) < 0)
+        return -1;
+    return tci_engine_is_granted_known(engine, agent, tool, ret, reterr);
+}
+
+/* A grant of the policy is there as long as the engine, but it may expire; one of the journal may also
+ * be revoked. */
+static bool is_there(struct tc_engine *engine, const char *agent, const char *tool, const char *id)
+{
+    const struct tci_run_grant *made;
+    size_t cursor = 0;
+    if (!id)
+        return true;
+    while ((made = tci_engine_next_grant(engine, agent, tool, &cursor)))
+        if (strcmp(made->id, id) == 0)
+            return true;
+    return false;
+}
+
+int tci_engine_still_granted(struct tc_engine *engine, const struct tci_grants *grants,
+                             const char *tool, struct tc_decision *ret, struct tc_error *reterr)
+{
+    int64_t now = (int64_t)(tci_clock_realtime_ms() / 1000);
+
+    memset(ret, 0, sizeof *ret);
+    ret->allowed = true;
+    if (grants->count && tci_engine_refresh(engine, reterr) < 0)
+        return -1;
+    for (size_t i = 0; i < grants->count; i++) {
+        memset(ret, 0, sizeof *ret);
+        if (!is_there(engine, grants->agents[i], tool, grants->ids[i]))
+            tci_decide_no_grant(grants->agents[0], tool, grants->count > 1, ret);
+        else
+            tci_decide_grant(grants->items[i], grants->agents[i], now, 0, ret);
+        if (!ret->allowed)
+            return 0;
+    }
+    return 0;
 }

@@ -168,3 +168,36 @@ const struct tci_run_grant *tci_engine_next_grant(struct tc_engine *engine, cons
     (void)pthread_mutex_unlock(&granted->lock);
     return found;
 }
+
+/* ---- expiry ------------------------------------------------------------------------------- */
+
+static void take_expiry(const struct tci_grant *grant, int64_t now, int64_t *ret)
+{
+    if (grant->has_expiry && grant->expires > now && grant->expires < *ret)
+        *ret = grant->expires;
+}
+
+int64_t tci_engine_next_expiry(struct tc_engine *engine, const char *agent, int64_t now)
+{
+    struct tci_engine_grants *granted = engine->journal ? granted_of(engine) : NULL;
+    const char *agents[TCI_GRANTS_MAX];
+    size_t count = tci_engine_chain(engine, agent, agents);
+    int64_t next = INT64_MAX;
+
+    if (count > TCI_GRANTS_MAX)
+        return next; /* nothing is granted to it */
+    for (size_t i = 0; i < count; i++) {
+        const struct tci_agent *a = tci_policy_agent(engine->policy, agents[i]);
+        for (size_t j = 0; a && j < a->grant_count; j++)
+            take_expiry(&a->grants[j], now, &next);
+    }
+    if (!granted)
+        return next;
+    (void)pthread_mutex_lock(&granted->lock);
+    for (size_t k = 0; k < granted->count; k++)
+        for (size_t i = 0; i < count && !granted->items[k]->gone; i++)
+            if (strcmp(granted->items[k]->agent, agents[i]) == 0)
+                take_expiry(granted->items[k]->grant, now, &next);
+    (void)pthread_mutex_unlock(&granted->lock);
+    return next;
+}

@@ -26,4 +26,8 @@ int tci_engine_refresh(struct tc_engine *engine, struct tc_error *reterr) tci_mu
 const struct tci_run_grant *tci_engine_next_grant(struct tc_engine *engine, const char *agent,
                                                   const char *tool, size_t *cursor);
 
+/* When the next grant expires, of the agent or of one that it works for: seconds since 1970, after `now`;
+ * INT64_MAX: none does. Of those that are known since the last tci_engine_refresh. */
+int64_t tci_engine_next_expiry(struct tc_engine *engine, const char *agent, int64_t now);
+
 #endif

@@ -94,8 +94,7 @@ static int open_match(struct taking *taking, const struct tci_match *match, int 
         taking->directory = tci_close(taking->directory);
         memcpy(path, match->path, match->static_length);
         path[match->static_length] = '\0';
-        taking->directory = what->open_directory(what->context, match->static_length ? path : "/",
-                                                 NULL);
+        taking->directory = tci_extract_directory(what, match->static_length ? path : "/", NULL);
         if (taking->directory < 0)
             return -1;
         taking->path = match->path;
@@ -105,13 +104,15 @@ static int open_match(struct taking *taking, const struct tci_match *match, int 
 }
 
 /* NULL: it is to be taken. */
-static const char *objection(const struct tci_extract *what, const struct stat *st)
+static const char *objection(const struct tci_extract *what, int fd, const struct stat *st)
 {
     if (!S_ISREG(st->st_mode))
         return tci_extract_kind(st->st_mode);
     /* The size that it claims: reading the holes of a sparse file takes as long as reading data. */
     if (st->st_size < 0 || (uint64_t)st->st_size > what->max_file)
         return "is larger than max_file";
+    if (!tci_extract_may(what, fd, st, S_IROTH))
+        return "is not the tool's to read";
     return NULL;
 }
 
@@ -135,7 +136,7 @@ static int open_file(struct taking *taking, const struct tci_match *match, struc
         if (fd < 0 || tci_sys.fstat(fd, ret) < 0)
             errnum = errno;
         else
-            why = objection(x->what, ret);
+            why = objection(x->what, fd, ret);
         if (tci_extract_is_fatal(errnum, x->reterr))
             return -2;
         if (errnum == ENOENT || errnum == ENOTDIR || errnum == ELOOP)
@@ -238,14 +239,11 @@ static int add_file(struct taking *taking, struct tc_file *file, const char *pat
     struct tci_extracted *ret = x->ret;
 
     if (ret->count == taking->room) {
-        size_t room = taking->room ? 2 * taking->room : 16;
-        struct tc_file *larger = tci_arena_new_array(x->arena, room, struct tc_file);
-        if (!larger)
+        void *files = tci_arena_grow(x->arena, ret->files, ret->count, sizeof *ret->files,
+                                     &taking->room);
+        if (!files)
             return tci_error_no_memory(x->reterr);
-        if (ret->count > 0)
-            memcpy(larger, ret->files, ret->count * sizeof *larger);
-        ret->files = larger;
-        taking->room = room;
+        ret->files = files;
     }
     file->path = path;
     if (x->what->out >= 0) {

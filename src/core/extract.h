@@ -8,6 +8,7 @@
 #ifndef TCI_CORE_EXTRACT_H
 #define TCI_CORE_EXTRACT_H
 
+#include "backend/backend.h"
 #include "base/arena.h"
 #include "base/error.h"
 #include "toolcage/toolcage.h"
@@ -28,6 +29,9 @@ struct tci_extract {
      */
     int (*open_directory)(void *context, const char *path, struct tc_error *reterr);
     void *context;
+    /* The attack: a tool that owns its directory, but not a secret in it, renames that to something which a pattern
+     * names, and we, who are root, read it for the tool. */
+    struct tci_file_reader reader;
 };
 
 /* What one extraction looks at, at most. Beyond it an entry in `skipped` says so. */

@@ -30,6 +30,15 @@ struct tci_extraction {
  * -1 with errno. */
 int tci_extract_open(int directory, const char *path, int flags) tci_must_check;
 
+/* The same for a directory of the cage, from its root on; each one on the way must be the command's to pass. As
+ * open_directory. */
+int tci_extract_directory(const struct tci_extract *what, const char *path,
+                          struct tc_error *reterr) tci_must_check;
+
+/* Could the command read it, list it, pass it: S_IROTH and S_IXOTH? What it owned it could give itself. `fd` may be of
+ * O_PATH, and then lists of access are not looked at. */
+bool tci_extract_may(const struct tci_extract *what, int fd, const struct stat *st, mode_t wanted);
+
 /* An errno of it that concerns more than one file: *reterr is set, and the extraction ends. */
 bool tci_extract_is_fatal(int errnum, struct tc_error *reterr);
 

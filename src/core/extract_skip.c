@@ -1,9 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: opening below a handle, and saying what was not taken and why. */
+/* Owns: opening below a handle, for whom, and saying what was not taken and why. */
 #include <errno.h>
+#include <fcntl.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/xattr.h>
+#include "base/fd.h"
+#include "base/path.h"
 #include "base/sys.h"
 #include "base/utf8.h"
 #include "core/extract_internal.h"
@@ -16,6 +20,59 @@ int tci_extract_open(int directory, const char *path, int flags)
     do
         fd = tci_sys.open_beneath(directory, path, flags);
     while (fd < 0 && (errno == EINTR || errno == EAGAIN) && ++tries < 32);
+    return fd;
+}
+
+bool tci_extract_may(const struct tci_extract *what, int fd, const struct stat *st, mode_t wanted)
+{
+    const struct tci_file_reader *reader = &what->reader;
+    mode_t granted = st->st_gid == reader->gid ? st->st_mode >> 3 : st->st_mode;
+    if (!reader->is_known || st->st_uid == reader->uid)
+        return true;
+    /* With a list, the mode says what somebody may, and not who. */
+    return (granted & wanted) == wanted && fgetxattr(fd, "system.posix_acl_access", NULL, 0) <= 0;
+}
+
+/* Handles all the way, so that what was looked at is what is opened. */
+static int walk_to(const struct tci_extract *what, int root, const char *path)
+{
+    char rest[TCI_PATH_MAX + 1], name[TCI_COMPONENT_MAX + 1];
+    tc_cleanup(tci_closep) int at = root;
+    struct stat st;
+
+    if (strlen(path) > TCI_PATH_MAX)
+        return errno = ENAMETOOLONG, -1;
+    memcpy(rest, path, strlen(path) + 1);
+    while (tci_path_take(rest, name)) {
+        int next = tci_extract_open(at, name, O_RDONLY | O_DIRECTORY | O_NONBLOCK | O_CLOEXEC);
+        int errnum = errno;
+        tci_close(at);
+        at = next;
+        if (at < 0)
+            return errno = errnum, -1;
+        if (tci_sys.fstat(at, &st) < 0)
+            return -1;
+        if (!tci_extract_may(what, at, &st, S_IXOTH))
+            return errno = EACCES, -1;
+    }
+    return tci_take_fd(&at);
+}
+
+int tci_extract_directory(const struct tci_extract *what, const char *path, struct tc_error *reterr)
+{
+    int fd = what->open_directory(what->context, path, reterr);
+    if (fd < 0 || !what->reader.is_known)
+        return fd;
+    tci_close(fd);
+    fd = what->open_directory(what->context, "/", reterr);
+    if (fd < 0)
+        return fd;
+    fd = walk_to(what, fd, path);
+    if (fd < 0) {
+        int errnum = errno;
+        tci_error_errno(reterr, errnum, "opening %.300s as the tool", path);
+        errno = errnum;
+    }
     return fd;
 }
 

@@ -70,14 +70,11 @@ static int add_match(struct walk *walk)
                                 "looked at; use a narrower pattern");
     }
     if (x->match_count == x->match_room) {
-        size_t room = x->match_room ? 2 * x->match_room : 64;
-        struct tci_match *larger = tci_arena_new_array(x->arena, room, struct tci_match);
-        if (!larger)
+        void *matches = tci_arena_grow(x->arena, x->matches, x->match_count, sizeof *x->matches,
+                                       &x->match_room);
+        if (!matches)
             return tci_error_no_memory(x->reterr);
-        if (x->match_count > 0)
-            memcpy(larger, x->matches, x->match_count * sizeof *larger);
-        x->matches = larger;
-        x->match_room = room;
+        x->matches = matches;
     }
     match = &x->matches[x->match_count];
     match->static_length = walk->static_length;
@@ -92,6 +89,7 @@ static int add_match(struct walk *walk)
 /* A directory below the present one, whose path is in walk->path already. */
 static int descend(struct walk *walk, int above, const char *name, const struct tci_glob_set *set)
 {
+    struct stat st;
     int fd, status;
 
     if (walk->depth == TCI_EXTRACT_DEPTH_MAX)
@@ -108,6 +106,10 @@ static int descend(struct walk *walk, int above, const char *name, const struct 
             return tci_extract_skip(walk->x, walk->path, "changed while it was looked at");
         return tci_extract_skip(walk->x, walk->path, "cannot be opened: %s",
                                 strerrordesc_np(errnum));
+    }
+    if (fstat(fd, &st) < 0 || !tci_extract_may(walk->x->what, fd, &st, S_IXOTH)) {
+        tci_close(fd);
+        return tci_extract_skip(walk->x, walk->path, "is not the tool's to enter");
     }
     walk->depth++;
     status = walk_directory(walk, fd, set);
@@ -225,12 +227,17 @@ static int read_entries(struct walk *walk, DIR *directory, const struct tci_glob
 /* Closes `fd`. */
 static int list_directory(struct walk *walk, int fd, const struct tci_glob_set *set)
 {
-    tc_cleanup(closedirp) DIR *directory = fdopendir(fd);
+    struct stat st;
+    const bool may = fstat(fd, &st) == 0 && tci_extract_may(walk->x->what, fd, &st, S_IROTH);
+    tc_cleanup(closedirp) DIR *directory = may ? fdopendir(fd) : NULL;
 
-    if (!directory) {
+    if (!directory)
         tci_close(fd);
+    if (!may)
+        return tci_extract_skip(walk->x, walk->path[0] ? walk->path : "/",
+                                "is not the tool's to list");
+    if (!directory)
         return tci_error_no_memory(walk->x->reterr);
-    }
     return read_entries(walk, directory, set);
 }
 
@@ -282,7 +289,7 @@ static int open_static(struct tci_extraction *x, const char *path)
     int fd, errnum;
 
     errno = 0;
-    fd = x->what->open_directory(x->what->context, path, &error);
+    fd = tci_extract_directory(x->what, path, &error);
     errnum = errno;
     if (fd >= 0)
         return fd;

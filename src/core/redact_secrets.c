@@ -20,19 +20,6 @@ enum {
     spellings_max = 16,            /* of one value; more than there are */
 };
 
-static void *grow(struct tci_arena *arena, const void *items, size_t count, size_t size,
-                  size_t *room)
-{
-    size_t wanted = *room ? 2 * *room : 16;
-    void *grown = tci_arena_array(arena, wanted, size);
-    if (!grown)
-        return NULL;
-    if (count)
-        memcpy(grown, items, count * size);
-    *room = wanted;
-    return grown;
-}
-
 static int keep(struct tci_collector *to, const char *text, size_t length)
 {
     struct tci_secrets *s = to->secrets;
@@ -47,7 +34,7 @@ static int keep(struct tci_collector *to, const char *text, size_t length)
         return 0;
     }
     if (s->count == to->room) {
-        void *items = grow(to->arena, s->items, s->count, sizeof *s->items, &to->room);
+        void *items = tci_arena_grow(to->arena, s->items, s->count, sizeof *s->items, &to->room);
         if (!items)
             return -1;
         s->items = items;
@@ -205,8 +192,8 @@ static int keep_number_text(struct tci_collector *to, const char *text, size_t l
 static int note_number(struct tci_collector *to, double value)
 {
     if (to->number_count == to->number_room) {
-        double *numbers = grow(to->arena, to->numbers, to->number_count, sizeof *numbers,
-                               &to->number_room);
+        double *numbers = tci_arena_grow(to->arena, to->numbers, to->number_count, sizeof *numbers,
+                                         &to->number_room);
         if (!numbers)
             return -1;
         to->numbers = numbers;

@@ -97,6 +97,8 @@ int tci_streams_begin(struct tci_streams *streams, struct tc_error *reterr)
         if (streams->output[i] >= 0 && add_output(streams, i) < 0)
             return tci_error_errno(reterr, errno, "cannot wait for output");
     }
+    if (streams->input.is_watched)
+        streams->cage[0] = tci_close(streams->cage[0]); /* or we would be a reader ourselves */
     if (streams->input.fd >= 0 && tci_input_begin(&streams->input, streams->epoll) < 0)
         return tci_error_errno(reterr, errno, "cannot wait for input");
     return 0;

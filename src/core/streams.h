@@ -5,7 +5,9 @@
  * writing, keep a writing end open after its end, or change the pipe's flags.
  *
  * No SIGPIPE: we keep a reading end of stdin's pipe open until the call is over, so that writing to
- * it can find it full, but never broken. The host's handlers and masks are left alone.
+ * it can find it full, but never broken. Only where somebody wants to know that the cage has closed it
+ * (a server, which nobody can ask anything after that) is it not kept, and the signal taken back. The
+ * host's handlers and masks are left alone.
  */
 #ifndef TCI_CORE_STREAMS_H
 #define TCI_CORE_STREAMS_H
@@ -40,7 +42,9 @@ struct tci_input {
     bool source_waits; /* it can be waited for, unlike a file */
     const char *bytes; /* not yet written */
     size_t length;
-    char *buffer; /* for what was read from `source` */
+    char *buffer;    /* for what was read from `source` */
+    bool is_watched; /* set before tci_streams_begin: the end of the last reader is noticed */
+    bool is_refused; /* and it has come */
 };
 
 struct tci_streams {

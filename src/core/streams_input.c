@@ -11,9 +11,11 @@
 #include "core/streams_internal.h"
 
 #include <errno.h>
+#include <poll.h>
 #include <stdlib.h>
 #include <unistd.h>
 #include "base/fd.h"
+#include "base/sigpipe.h"
 
 enum { write_max = 4 * TCI_CHUNK };
 
@@ -53,6 +55,24 @@ void tci_input_close(struct tci_input *input)
     input->buffer = NULL;
 }
 
+/* Has everybody who could read it closed it? */
+static bool is_broken(const struct tci_input *input)
+{
+    struct pollfd reader = { .fd = input->fd };
+    return input->is_watched && poll(&reader, 1, 0) > 0 && (reader.revents & POLLERR);
+}
+
+/* Without a reader of our own the kernel sends SIGPIPE. */
+static ssize_t write_watched(int fd, const void *bytes, size_t length)
+{
+    struct tci_sigpipe held;
+    ssize_t n;
+    tci_sigpipe_hold(&held);
+    n = write(fd, bytes, length);
+    tci_sigpipe_release(&held, n != (ssize_t)length);
+    return n;
+}
+
 /* As much as the pipe takes at once: a cage that reads as fast as we write must not keep the caller's
  * event loop here. False: not everything. */
 static bool write_pending(struct tci_input *input)
@@ -62,12 +82,14 @@ static bool write_pending(struct tci_input *input)
     if (!wanted)
         return true;
     do
-        n = write(input->fd, input->bytes, wanted);
+        n = input->is_watched ? write_watched(input->fd, input->bytes, wanted)
+                              : write(input->fd, input->bytes, wanted);
     while (n < 0 && errno == EINTR);
     if (n < 0 && errno == EAGAIN)
         return false;
     if (n <= 0) {
         /* Nothing that we know of; no input is better than half of it again and again. */
+        input->is_refused = input->is_watched && n < 0 && errno == EPIPE;
         input->length = 0;
         return true;
     }
@@ -99,6 +121,11 @@ void tci_input_event(struct tci_input *input, int epoll, enum tci_event event)
 {
     if (input->fd < 0)
         return;
+    if (is_broken(input)) {
+        input->is_refused = true;
+        tci_input_end(input, epoll);
+        return;
+    }
     if (event == TCI_EVENT_SOURCE || (input->source >= 0 && !input->source_waits && !input->length))
         if (input->source >= 0 && !input->length && !read_source(input))
             end_source(input, epoll);
@@ -106,12 +133,16 @@ void tci_input_event(struct tci_input *input, int epoll, enum tci_event event)
         arm(epoll, input->fd, EPOLLOUT, TCI_EVENT_STDIN);
         return;
     }
-    if (input->source < 0)
+    if (input->source < 0 || input->is_refused) {
         tci_input_end(input, epoll);
-    else if (input->source_waits)
+    } else if (input->source_waits) {
+        /* Which has disarmed it: the end of the reader must still be heard. */
+        if (event == TCI_EVENT_STDIN)
+            arm(epoll, input->fd, 0, TCI_EVENT_STDIN);
         arm(epoll, input->source, EPOLLIN, TCI_EVENT_SOURCE);
-    else
+    } else {
         arm(epoll, input->fd, EPOLLOUT, TCI_EVENT_STDIN); /* a file: one chunk each time */
+    }
 }
 
 int tci_input_begin(struct tci_input *input, int epoll)

@@ -78,8 +78,9 @@ static int read_sessions(json_t *object, struct tci_arena *arena,
     return 0;
 }
 
-int tci_journal_checkpoint_read(const char *text, struct tci_arena *arena,
-                                struct tci_journal_checkpoint *ret, struct tc_error *reterr)
+/* Fails on anything that is not of this form. */
+static int read_checkpoint(const char *text, struct tci_arena *arena,
+                           struct tci_journal_checkpoint *ret, struct tc_error *reterr)
 {
     tc_cleanup(decref) json_t *object = tci_json_read(text, strlen(text), reterr);
     int r;
@@ -114,5 +115,5 @@ int tci_journal_checkpoint_last(struct tci_journal *journal, struct tci_arena *a
     if (r > 0 || !row.entry.request || strcmp(row.entry.kind, "checkpoint") != 0)
         return tci_journal_damaged(journal, reterr, "row %lld: a checkpoint without its text",
                                    (long long)number);
-    return tci_journal_checkpoint_read(row.entry.request, arena, ret, reterr);
+    return read_checkpoint(row.entry.request, arena, ret, reterr);
 }

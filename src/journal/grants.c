@@ -17,7 +17,7 @@ static void add_member(struct tci_buf *out, const char *key, const char *value)
     tci_json_canonical_string(out, value, strlen(value));
 }
 
-void tci_journal_grant_text(const struct tci_journal_grant *grant, struct tci_buf *out)
+static void write_grant(const struct tci_journal_grant *grant, struct tci_buf *out)
 {
     add_member(out, "{\"agent\":", grant->agent);
     tci_buf_printf(out, ",\"created_us\":%lld,\"grant\":%s", (long long)grant->created_us,
@@ -27,10 +27,21 @@ void tci_journal_grant_text(const struct tci_journal_grant *grant, struct tci_bu
     tci_buf_char(out, '}');
 }
 
-void tci_journal_revoke_text(const struct tci_journal_grant *grant, struct tci_buf *out)
+static void write_revoke(const struct tci_journal_grant *grant, struct tci_buf *out)
 {
     add_member(out, "{\"id\":", grant->id);
     tci_buf_printf(out, ",\"revoked_us\":%lld}", (long long)grant->revoked_us);
+}
+
+/* What the records of a grant say, as canonical JSON. */
+static int write_text(const char *kind, const struct tci_journal_grant *grant, struct tci_buf *out,
+                      struct tc_error *reterr)
+{
+    if (strcmp(kind, "grant") == 0)
+        write_grant(grant, out);
+    else
+        write_revoke(grant, out);
+    return tci_buf_check(out, reterr);
 }
 
 int tci_journal_grant_record(struct tci_journal *journal, const char *kind,
@@ -48,11 +59,7 @@ int tci_journal_grant_record(struct tci_journal *journal, const char *kind,
                                        .grants = "[]" };
     struct tci_journal_row row;
     entry.started_us = entry.ended_us = tci_journal_now();
-    if (strcmp(kind, "grant") == 0)
-        tci_journal_grant_text(grant, &text);
-    else
-        tci_journal_revoke_text(grant, &text);
-    if (tci_buf_check(&text, reterr) < 0)
+    if (write_text(kind, grant, &text, reterr) < 0)
         return -1;
     entry.request = text.data;
     tci_sha256_text(text.data, text.length, entry.request_hash);
@@ -164,11 +171,7 @@ static int says(struct tci_journal *journal, uint64_t number, const char *kind,
     *ret = false;
     if (r != 0)
         return r < 0 ? -1 : 0;
-    if (strcmp(kind, "grant") == 0)
-        tci_journal_grant_text(grant, &text);
-    else
-        tci_journal_revoke_text(grant, &text);
-    if (tci_buf_check(&text, reterr) < 0)
+    if (write_text(kind, grant, &text, reterr) < 0)
         return -1;
     *ret = strcmp(row.entry.kind, kind) == 0 && strcmp(row.entry.call_id, grant->id) == 0 &&
            strcmp(row.entry.agent, grant->agent) == 0 && strcmp(row.entry.tool, grant->tool) == 0 &&

@@ -14,10 +14,6 @@ struct tci_grant_row {
     "id, row, agent, tool, text, created_us, revoked_us, revoked_row, "                            \
     "ifnull((SELECT calls FROM grant_count WHERE key = id), 0)"
 
-/* What the records of a grant say, as canonical JSON. */
-void tci_journal_grant_text(const struct tci_journal_grant *grant, struct tci_buf *out);
-void tci_journal_revoke_text(const struct tci_journal_grant *grant, struct tci_buf *out);
-
 /* Inside a transaction: leaves a record of kind "grant" or "revoke"; puts a grant into the table;
  * marks it as revoked there. */
 int tci_journal_grant_record(struct tci_journal *journal, const char *kind,

@@ -11,6 +11,7 @@
 #include <string.h>
 #include <time.h>
 #include <unistd.h>
+#include "base/clock.h"
 #include "journal/grants.h"
 
 const char tci_journal_no_state[TCI_SHA256_TEXT_MAX] =
@@ -127,13 +128,32 @@ static int make_ready(struct tci_journal *journal, struct tc_error *reterr)
     return tci_journal_statement(journal, TCI_SQL_ROLLBACK, reterr) ? 0 : -1;
 }
 
+/* Others of this process that wait hold the mutex for as long as SQLite waits for another process: what one has waited
+ * for them counts, so that many wait no longer than one. */
+static int begin_within(struct tci_journal *journal, uint64_t since, struct tc_error *reterr)
+{
+    const uint64_t waited = (tci_clock_us() - since) / 1000;
+    const int timeout = journal->timeout;
+    int most = waited < (uint64_t)timeout ? timeout - (int)waited : 1, r;
+    if (journal->is_impatient && journal->is_locked && most > TCI_JOURNAL_MOMENT)
+        most = TCI_JOURNAL_MOMENT;
+    if (most != timeout)
+        (void)sqlite3_busy_timeout(journal->db, most);
+    r = run_kept(journal, TCI_SQL_BEGIN, reterr);
+    journal->is_locked = r < 0 && (sqlite3_errcode(journal->db) & 0xff) == SQLITE_BUSY;
+    if (most != timeout)
+        (void)sqlite3_busy_timeout(journal->db, timeout);
+    return r;
+}
+
 int tci_journal_begin(struct tci_journal *journal, struct tc_error *reterr)
 {
+    const uint64_t since = tci_clock_us();
     if (tci_journal_lock(journal, reterr) < 0)
         return -1;
     if (journal->read_only)
         tci_journal_fail(journal, SQLITE_READONLY, reterr);
-    else if (make_ready(journal, reterr) == 0 && run_kept(journal, TCI_SQL_BEGIN, reterr) == 0) {
+    else if (make_ready(journal, reterr) == 0 && begin_within(journal, since, reterr) == 0) {
         if (tci_journal_place_check(journal, true, reterr) == 0)
             return 0;
         roll_back(journal);
@@ -184,6 +204,12 @@ int tci_journal_end(struct tci_journal *journal, int result, struct tc_error *re
     return result;
 }
 
+void tci_journal_abandon(struct tci_journal *journal)
+{
+    roll_back(journal);
+    tci_journal_unlock(journal);
+}
+
 int tci_journal_read_begin(struct tci_journal *journal, bool *ret_own, struct tc_error *reterr)
 {
     if (tci_journal_lock(journal, reterr) < 0)
@@ -208,6 +234,11 @@ void tci_journal_set_timeout(struct tci_journal *journal, int milliseconds)
 {
     journal->timeout = milliseconds;
     (void)sqlite3_busy_timeout(journal->db, milliseconds);
+}
+
+void tci_journal_be_impatient(struct tci_journal *journal)
+{
+    journal->is_impatient = true;
 }
 
 void tci_journal_close(struct tci_journal *journal)

@@ -67,9 +67,13 @@ int tci_journal_append(struct tci_journal *journal, const struct tci_journal_ent
                        char ret_state_hash[TCI_SHA256_TEXT_MAX],
                        struct tc_error *reterr) tci_must_check;
 
+/* For who must not stand still: once it was locked for longer than 5 s, the next writes wait for a moment only, until
+ * one gets through. Right after the handle is made. */
+void tci_journal_be_impatient(struct tci_journal *journal);
+
 /* Before something is done that must be recorded: can it be, with texts of so many bytes? In this
- * process (a fork), in the files that are at the journal's path, and with 1 MiB of room besides. After
- * the handle is made, and after a failure, it tries a write. */
+ * process (a fork), in the files that are at the journal's path, with 1 MiB of room besides, and is it not
+ * locked by somebody who keeps it so? After the handle is made, and after a failure, it tries a write. */
 int tci_journal_writable(struct tci_journal *journal, size_t bytes,
                          struct tc_error *reterr) tci_must_check;
 
@@ -168,11 +172,12 @@ int tci_journal_grants(struct tci_journal *journal, const char *agent, bool revo
 int tci_journal_grants_version(struct tci_journal *journal, uint64_t *ret,
                                struct tc_error *reterr) tci_must_check;
 
-/* Counts a call under `key`, unless `max` were made already (0: none is counted; UINT64_MAX: no
- * limit). *ret_calls: made so far, with this one. Two callers cannot both have the last. */
-int tci_journal_count(struct tci_journal *journal, const char *key, uint64_t max, bool *ret_counted,
-                      uint64_t *ret_calls, struct tc_error *reterr) tci_must_check;
-/* How many were made. */
+/* Counts a call under every key, or under none: *ret_counted is false when one of them has had its `max`
+ * already (0: none is counted; UINT64_MAX: no limit). One transaction: nobody comes between, two callers cannot
+ * both have the last, and a call that one grant refuses uses up nothing of the others. */
+int tci_journal_count_all(struct tci_journal *journal, const char *const *keys, const uint64_t *max,
+                          size_t count, bool *ret_counted, struct tc_error *reterr) tci_must_check;
+/* How many were made under a key. */
 int tci_journal_counted(struct tci_journal *journal, const char *key, uint64_t *ret_calls,
                         struct tc_error *reterr) tci_must_check;
 

@@ -20,6 +20,7 @@ enum {
     TCI_JOURNAL_APPLICATION = 0x54436a31, /* PRAGMA application_id: "TCj1" */
     TCI_JOURNAL_VERSION = 1,              /* PRAGMA user_version */
     TCI_JOURNAL_TIMEOUT_MS = 5000,
+    TCI_JOURNAL_MOMENT = 50,     /* milliseconds, for the impatient */
     TCI_JOURNAL_LOG_PAGES = 500, /* of SQLite's log, after which it goes into the file */
     TCI_JOURNAL_SALT_SIZE = 32,
     TCI_JOURNAL_FILES = 3,                   /* SQLite's: the file, its log, its shared memory */
@@ -67,6 +68,8 @@ struct tci_journal {
     bool proven;     /* the last attempt to write went well */
     struct tci_journal_file files[TCI_JOURNAL_FILES];
     int timeout; /* for other processes, in milliseconds */
+    /* Who uses it cannot wait again and again; and the last attempt found it locked. */
+    bool is_impatient, is_locked;
     /* Pages in SQLite's log after the last commit, and from how many on it is to be emptied. */
     int log_pages, log_limit;
     char *path;
@@ -86,6 +89,8 @@ int tci_journal_begin(struct tci_journal *journal, struct tc_error *reterr) tci_
  * (then nothing was changed). */
 int tci_journal_end(struct tci_journal *journal, int result,
                     struct tc_error *reterr) tci_must_check;
+/* Ends one in which nothing was written, as if it had not been. */
+void tci_journal_abandon(struct tci_journal *journal);
 
 /* Lock and one moment of the file for all that is read; inside a transaction that there is already,
  * nothing more is begun (*ret_own false). */
@@ -195,10 +200,6 @@ struct tci_journal_checkpoint {
 /* checkpoint.c: writes the text into the arena; sorts `sessions`. */
 int tci_journal_checkpoint_write(struct tci_journal_checkpoint *checkpoint, struct tci_arena *arena,
                                  const char **ret_text, struct tc_error *reterr) tci_must_check;
-/* Reads it; fails on anything that is not of this form. */
-int tci_journal_checkpoint_read(const char *text, struct tci_arena *arena,
-                                struct tci_journal_checkpoint *ret,
-                                struct tc_error *reterr) tci_must_check;
 /* The last checkpoint of the file. 0; 1: there is none. Inside lock. */
 int tci_journal_checkpoint_last(struct tci_journal *journal, struct tci_arena *arena,
                                 struct tci_journal_checkpoint *ret,

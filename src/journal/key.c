@@ -124,21 +124,22 @@ static int check_owner(const char *path, int fd, struct tc_error *reterr)
 {
     char quoted[TCI_QUOTE_MAX];
     struct stat st;
-    if (fstat(fd, &st) < 0)
+    const int wrong = tci_file_judge_secret(fd, true, &st);
+    if (wrong < 0)
         return tci_error_errno(reterr, errno, "cannot look at the key");
     tci_quote(path, strlen(path), quoted);
-    if (!S_ISREG(st.st_mode)) {
+    if (wrong & TCI_SECRET_NO_FILE) {
         tci_error_set(reterr, TC_ERROR_IO, "the key %s is not a regular file", quoted);
         tci_error_remedy(reterr, "give the file that toolcage journal keygen wrote");
         return -1;
     }
-    if (st.st_mode & 077) {
+    if (wrong & TCI_SECRET_EXPOSED) {
         tci_error_set(reterr, TC_ERROR_IO, "the private key %s is open to others (mode %04o)",
                       quoted, (unsigned)st.st_mode & 07777);
         tci_error_remedy(reterr, "chmod 600 it, and make a new key if others may have read it");
         return -1;
     }
-    if (st.st_uid != geteuid() && st.st_uid != 0) {
+    if (wrong & TCI_SECRET_FOREIGN) {
         tci_error_set(reterr, TC_ERROR_IO, "the private key %s belongs to another user", quoted);
         tci_error_remedy(reterr, "use a key of your own");
         return -1;
@@ -151,8 +152,7 @@ static int read_key(const char *path, const struct form *form, char ret[key_file
 {
     char quoted[TCI_QUOTE_MAX];
     size_t length = 0;
-    /* O_NONBLOCK: a FIFO in its place must not hold us up. */
-    tc_cleanup(tci_closep) int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+    tc_cleanup(tci_closep) int fd = tci_file_open(path);
     if (fd < 0) {
         tci_error_errno(reterr, errno, "cannot open the key %s",
                         tci_quote(path, strlen(path), quoted));

@@ -37,15 +37,26 @@ int tci_journal_default_path(char ret[TCI_PATH_MAX + 1], struct tc_error *reterr
     return 0;
 }
 
-/* mkdir -p for the owner alone. */
+static int cannot_make(const char *path, int cause, struct tc_error *reterr)
+{
+    tci_error_errno(reterr, cause, "cannot make directory %s for the journal", path);
+    tci_error_remedy(reterr,
+                     "make the directory above it writable, or name a file with --journal or "
+                     "in TOOLCAGE_JOURNAL");
+    return -1;
+}
+
+/* mkdir -p for the owner alone. A read-only system says so of directories that are there, too: what
+ * could not be made is known by looking. */
 static int make_directories(char *path, struct tc_error *reterr)
 {
     for (char *slash = strchr(path + 1, '/');; slash = strchr(slash + 1, '/')) {
         if (slash)
             *slash = '\0';
-        if (mkdir(path, 0700) < 0 && errno != EEXIST && !(errno == EROFS || errno == EACCES)) {
-            tci_error_errno(reterr, errno, "directory %s for the journal", path);
-            return -1;
+        if (mkdir(path, 0700) < 0 && errno != EEXIST) {
+            int cause = errno;
+            if (access(path, F_OK) < 0)
+                return cannot_make(path, cause, reterr);
         }
         if (!slash)
             return 0;

@@ -141,21 +141,19 @@ static int try_write(struct tci_journal *journal, struct tc_error *reterr)
 {
     char sql[64];
     (void)snprintf(sql, sizeof sql, "PRAGMA user_version = %d", TCI_JOURNAL_VERSION);
-    if (tci_journal_begin(journal, reterr) < 0)
-        return -1;
     return tci_journal_end(journal, tci_journal_exec(journal, sql, reterr), reterr);
 }
 
+/* A transaction is begun in any case: with a process that keeps the file locked the call would run, and then not be
+ * recorded. */
 int tci_journal_writable(struct tci_journal *journal, size_t bytes, struct tc_error *reterr)
 {
     int r;
-    if (tci_journal_lock(journal, reterr) < 0)
+    if (tci_journal_begin(journal, reterr) < 0)
         return -1;
-    if (journal->read_only)
-        r = tci_journal_fail(journal, SQLITE_READONLY, reterr);
-    else if ((r = tci_journal_place_check(journal, false, reterr)) == 0 &&
-             (r = check_room(journal, bytes, reterr)) == 0 && !journal->proven)
-        r = try_write(journal, reterr);
-    tci_journal_unlock(journal);
+    r = check_room(journal, bytes, reterr);
+    if (r == 0 && !journal->proven)
+        return try_write(journal, reterr);
+    tci_journal_abandon(journal);
     return r;
 }

@@ -48,7 +48,8 @@ void tci_journal_finding(struct tci_journal_report *report, uint64_t row, const 
     va_end(args);
 }
 
-bool tci_verify_is_damage(int code)
+/* Is this result code about the bytes of the file, and not about the system? */
+static bool is_damage(int code)
 {
     int kind = code & 0xff;
     return kind == SQLITE_CORRUPT || kind == SQLITE_NOTADB || code == SQLITE_IOERR_SHORT_READ ||
@@ -63,7 +64,7 @@ int tci_verify_step(struct tci_journal *journal, sqlite3_stmt *statement,
         return 1;
     if (code == SQLITE_DONE)
         return 0;
-    if (!tci_verify_is_damage(code))
+    if (!is_damage(code))
         return tci_journal_fail(journal, code, reterr);
     tci_journal_finding(report, row, "", 0, "the file is damaged: what follows cannot be read (%s)",
                         sqlite3_errmsg(journal->db));

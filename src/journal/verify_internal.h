@@ -40,8 +40,6 @@ void tci_verify_sum(const uint64_t key[2], uint64_t *sum, const char *text, uint
 int tci_verify_step(struct tci_journal *journal, sqlite3_stmt *statement,
                     struct tci_journal_report *report, uint64_t row,
                     struct tc_error *reterr) tci_must_check;
-/* Is this result code about the bytes of the file, and not about the system? */
-bool tci_verify_is_damage(int code);
 
 /* verify_indexes.c. A statement; NULL with an error. */
 sqlite3_stmt *tci_verify_prepare(struct tci_journal *journal, const char *sql,
