@@ -27,6 +27,7 @@ enum {
     width_unknown = 40, /* hardly a terminal is narrower */
     columns_min = 30,
     settle_ms = 1000,
+    blanks_shown = 8, /* in a row; more would push what follows out of sight */
 };
 
 /* ---- what is shown ------------------------------------------------------------------------ */
@@ -56,19 +57,26 @@ static void put(struct page *page, const char *text, size_t length, size_t colum
     page->column += columns;
 }
 
-static void put_escape(struct page *page, char kind, uint32_t value)
+/* `run`: how often it stands there. */
+static void put_escape(struct page *page, char kind, uint32_t value, size_t run)
 {
-    char text[16];
-    int length = snprintf(text, sizeof text, "\\%c{%x}", kind, value);
+    char text[48];
+    int length = run == 1 ? snprintf(text, sizeof text, "\\%c{%x}", kind, value)
+                          : snprintf(text, sizeof text, "\\%c{%x x%zu}", kind, value, run);
     put(page, text, (size_t)length, (size_t)length);
 }
 
-/* U+FE0F is in every second emoji, and so no deceptive character elsewhere. It still shows nothing. */
 static bool is_shown(const struct page *page, uint32_t c)
 {
-    if (c >= 0x80 && page->is_ascii)
-        return false;
-    return c >= 0x20 && !(c >= 0x7f && c <= 0x9f) && c != 0xfe0f && !tci_utf8_is_deceptive(c);
+    return (c < 0x80 || !page->is_ascii) && tci_utf8_is_plain(c);
+}
+
+static size_t count_blanks(const char *text, size_t length)
+{
+    size_t count = 0;
+    while (count < length && text[count] == ' ')
+        count++;
+    return count;
 }
 
 /* `is_json`: it has quotes and escapes of its own. */
@@ -79,10 +87,14 @@ static void put_value(struct page *page, const char *text, size_t length, bool i
     for (size_t i = 0; i < length;) {
         uint32_t c = 0;
         size_t size = tci_utf8_decode(text + i, length - i, &c);
-        if (!size)
-            put_escape(page, 'x', (unsigned char)text[i]);
+        size_t blanks = count_blanks(text + i, length - i);
+        if (blanks > blanks_shown) {
+            put_escape(page, 'u', ' ', blanks);
+            size = blanks;
+        } else if (!size)
+            put_escape(page, 'x', (unsigned char)text[i], 1);
         else if (!is_shown(page, c))
-            put_escape(page, 'u', c);
+            put_escape(page, 'u', c, 1);
         else if (!is_json && (c == '"' || c == '\\'))
             put(page, c == '"' ? "\\\"" : "\\\\", 2, 2);
         else

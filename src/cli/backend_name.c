@@ -13,6 +13,26 @@ const char *cli_ready_name(const struct tci_settings *settings, struct tc_error 
     return tci_oci_choose(settings, &choice, reterr) < 0 ? NULL : tci_oci_ready_name(&choice);
 }
 
+/* The root directory of a container that toolcage itself makes. */
+static int find_root(const struct tci_settings *settings, char ret[PATH_MAX],
+                     struct tc_error *reterr)
+{
+    if (!settings->rootfs)
+        return tci_image_find(settings->image ? settings->image : TCI_IMAGE_DEFAULT, ret, reterr);
+    (void)snprintf(ret, PATH_MAX, "%s", settings->rootfs);
+    return 0;
+}
+
+int cli_find_image(const struct tci_settings *settings, struct tc_error *reterr)
+{
+    static struct tci_oci_choice choice; /* large */
+    static char root[PATH_MAX];
+    if ((settings->backend != TCI_BACKEND_OCI && settings->backend != TCI_BACKEND_GVISOR) ||
+        tci_oci_choose(settings, &choice, NULL) < 0 || choice.engine != TCI_OCI_ENGINE_NONE)
+        return 0;
+    return find_root(settings, root, reterr);
+}
+
 static void set_problem(const struct tc_error *error, struct tci_explain_maker *ret)
 {
     memset(ret, 0, sizeof *ret);
@@ -43,10 +63,7 @@ void cli_explain_maker(const struct tci_settings *settings, struct tci_explain_m
     (void)snprintf(ret->why, sizeof ret->why, "%s", choice.why);
     if (choice.engine != TCI_OCI_ENGINE_NONE)
         return;
-    if (settings->rootfs)
-        (void)snprintf(ret->root, sizeof ret->root, "%.1000s", settings->rootfs);
-    else if (tci_image_find(settings->image ? settings->image : TCI_IMAGE_DEFAULT, root, &error) <
-             0)
+    if (find_root(settings, root, &error) < 0)
         set_problem(&error, ret);
     else
         (void)snprintf(ret->root, sizeof ret->root, "%.1000s", root);

@@ -36,7 +36,13 @@ enum cli_completes {
     CLI_COMPLETES_SHELL,
     CLI_COMPLETES_VERB,
     CLI_COMPLETES_COMMAND,
-    CLI_COMPLETES_PART, /* the first of the verb's ARGUMENTS, which lists them as a|b|c; then files */
+    CLI_COMPLETES_CLIENT,
+    CLI_COMPLETES_MODE,
+    CLI_COMPLETES_ENGINE,
+    CLI_COMPLETES_SOURCE,
+    CLI_COMPLETES_VERDICT,
+    CLI_COMPLETES_BACKEND,
+    CLI_COMPLETES_PART, /* the first of the verb's ARGUMENTS, which lists them as a|b|c */
 };
 
 struct cli_option {
@@ -65,8 +71,10 @@ struct cli_call {
     const char *values[CLI_OPTION_COUNT]; /* NULL: not given; "" for a flag */
     const char *argument;                 /* the first word; NULL: not given */
     const char *more[CLI_WORDS_MAX - 1];  /* those behind it; NULL: not given */
-    char *const *command;                 /* of a verb that takes one: its words; NULL: none */
+    char *const *command; /* of a verb that takes one: its words, at least one; NULL: none */
 };
+
+_Static_assert(CLI_OPTION_COUNT <= 64, "a verb has one bit for each option");
 
 extern const struct cli_option cli_options[CLI_OPTION_COUNT];
 extern const struct cli_verb cli_verbs[]; /* ends with a NULL name */
@@ -78,6 +86,8 @@ extern const struct cli_verb cli_verbs[]; /* ends with a NULL name */
 #undef X
 
 const struct cli_verb *cli_find_verb(const char *name);
+/* What an option means to a verb, in one line. */
+const char *cli_option_help(const struct cli_verb *verb, int id);
 #define cli_option_bit(id) ((uint64_t)1 << (id))
 static inline bool cli_takes(const struct cli_verb *verb, int id)
 {
@@ -92,6 +102,11 @@ static inline bool cli_takes_command(const struct cli_verb *verb)
 static inline bool cli_ends_options(const struct cli_verb *verb)
 {
     return verb->run == cli_run_call;
+}
+/* Does it take words of its own and a whole command behind "--"? */
+static inline bool cli_takes_command_behind(const struct cli_verb *verb)
+{
+    return verb->run == cli_run_mcp;
 }
 static inline bool cli_given(const struct cli_call *call, enum cli_option_id id)
 {
@@ -130,6 +145,9 @@ const char *cli_policy_variable(void);
 /* Under which name the backend of these settings is judged (backend/ready.h): containers by who makes
  * them here. NULL: nobody can, and *reterr says why. */
 const char *cli_ready_name(const struct tci_settings *settings, struct tc_error *reterr);
+/* Is there the image that a container of these settings starts from? 0 also where toolcage does not keep
+ * it: an engine has images of its own. */
+int cli_find_image(const struct tci_settings *settings, struct tc_error *reterr);
 /* For explain: who makes containers here, and from what. */
 void cli_explain_maker(const struct tci_settings *settings, struct tci_explain_maker *ret);
 

@@ -101,6 +101,8 @@ static int explain(const struct cli_call *call, const struct tc_policy *policy)
         tci_explain_json(policy, tool, cli_explain_maker, &out);
     else
         tci_explain_text(policy, tool, cli_explain_maker, &out);
+    if (out.length == 0)
+        tci_buf_string(&out, "the policy has no tools; [tool.NAME] defines one\n");
     return cli_output(&out, !cli_given(call, CLI_JSON), CLI_EXIT_OK);
 }
 

@@ -10,8 +10,8 @@
 #include "backend/oci/image.h"
 #include "backend/oci/oci.h"
 #include "base/clock.h"
-#include "base/nearest.h"
 #include "base/quote.h"
+#include "cli/parts.h"
 #include "json/write.h"
 
 enum { answer_max = 1 << 22, redraw_us = 100000 };
@@ -39,6 +39,13 @@ static void catch_signals(void)
     (void)signal(SIGXFSZ, SIG_IGN);
 }
 
+/* Is there a terminal that can go back in its line? A dumb one would show the words over and over. */
+static bool can_draw(void)
+{
+    const char *term = getenv("TERM");
+    return isatty(STDERR_FILENO) && term && strcmp(term, "dumb") != 0;
+}
+
 static void draw(void *context, enum tci_image_phase phase, uint64_t done, uint64_t all)
 {
     static const char *const words[] = {
@@ -50,7 +57,7 @@ static void draw(void *context, enum tci_image_phase phase, uint64_t done, uint6
         [TCI_IMAGE_LOADING] = "loading",
     };
     uint64_t *last = context, now = tci_clock_us();
-    if (!isatty(STDERR_FILENO) || (now - *last < redraw_us && done < all))
+    if (!can_draw() || (now - *last < redraw_us && done < all))
         return;
     *last = now;
     (void)fprintf(stderr, "\r%s", words[phase]);
@@ -61,7 +68,7 @@ static void draw(void *context, enum tci_image_phase phase, uint64_t done, uint6
 
 static void wipe(void)
 {
-    if (isatty(STDERR_FILENO))
+    if (can_draw())
         (void)fputs("\r\033[K", stderr);
 }
 
@@ -154,13 +161,13 @@ static void tell(void *context, const struct tci_image_info *info)
         tell_text(telling->out, info, telling->whole);
 }
 
-static int run_list(const struct cli_call *call, const struct tci_image_name *name)
+static int run_list(const struct cli_call *call, const char *word)
 {
     struct tci_buf out = TCI_BUF_INIT(answer_max);
     struct telling telling = { .out = &out, .as_json = cli_given(call, CLI_JSON) };
     struct tc_error error = { 0 };
 
-    (void)name;
+    (void)word;
     telling.json = (struct tci_json){ .out = &out, .pretty = true };
     if (telling.as_json) {
         tci_json_object_begin(&telling.json, NULL);
@@ -180,7 +187,17 @@ static int run_list(const struct cli_call *call, const struct tci_image_name *na
     return cli_output(&out, !telling.as_json, CLI_EXIT_OK);
 }
 
-static int run_show(const struct cli_call *call, const struct tci_image_name *name)
+/* The image that a part is about. Otherwise the result is an exit status, and everything has been said. */
+static int read_name(const struct cli_call *call, const char *word, struct tci_image_name *ret)
+{
+    struct tc_error error = { 0 };
+    if (!word)
+        return cli_usage("'toolcage image list' shows the names",
+                         "\"toolcage image %s\" needs the name of an image", call->argument);
+    return tci_image_name_parse(word, ret, &error) < 0 ? cli_fail(&error) : CLI_EXIT_OK;
+}
+
+static int show(const struct cli_call *call, const struct tci_image_name *name)
 {
     struct tci_buf out = TCI_BUF_INIT(answer_max);
     struct telling telling = { .out = &out, .as_json = cli_given(call, CLI_JSON), .whole = true };
@@ -198,6 +215,13 @@ static int run_show(const struct cli_call *call, const struct tci_image_name *na
         tci_buf_char(&out, '\n');
     }
     return cli_output(&out, !telling.as_json, CLI_EXIT_OK);
+}
+
+static int run_show(const struct cli_call *call, const char *word)
+{
+    struct tci_image_name name = { .repository = "" };
+    int status = read_name(call, word, &name);
+    return status == CLI_EXIT_OK ? show(call, &name) : status;
 }
 
 /* ---- doing --------------------------------------------------------------------------------------------- */
@@ -222,6 +246,7 @@ static int each_engine(const char *text, enum cli_option_id option,
 {
     int status = CLI_EXIT_OK;
     for (size_t length; status == CLI_EXIT_OK && *text; text += length + (text[length] == ',')) {
+        char quoted[TCI_QUOTE_MAX];
         const char *engine;
         length = strcspn(text, ",");
         engine = length != 6                       ? NULL
@@ -229,30 +254,32 @@ static int each_engine(const char *text, enum cli_option_id option,
                  : strncmp(text, "docker", 6) == 0 ? "docker"
                                                    : NULL;
         if (!engine)
-            return cli_usage("write podman or docker", "--%s names no engine",
-                             cli_options[option].name);
+            return cli_usage("write podman, docker or podman,docker", "--%s: there is no engine %s",
+                             cli_options[option].name, tci_quote(text, length, quoted));
         if (name)
             status = load_one(name, engine);
     }
     return status;
 }
 
-static int run_build(const struct cli_call *call, const struct tci_image_name *unused)
+static int run_build(const struct cli_call *call, const char *word)
 {
     const char *from = call->values[CLI_FROM], *load = call->values[CLI_LOAD];
     const char *text = cli_given(call, CLI_NAME) ? call->values[CLI_NAME] : TCI_IMAGE_DEFAULT;
     enum tci_image_source source = TCI_IMAGE_FROM_HOST;
     uint64_t last = 0;
     const struct tci_image_watch watch = { draw, &last, &stopped };
+    char quoted[TCI_QUOTE_MAX];
     struct tc_error error = { 0 };
     struct tci_image_name name;
     int status, r;
 
-    (void)unused;
+    (void)word;
     if (from && strcmp(from, "debootstrap") == 0)
         source = TCI_IMAGE_FROM_DEBOOTSTRAP;
     else if (from && strcmp(from, "host") != 0)
-        return cli_usage("write host or debootstrap", "--from names nothing to build from");
+        return cli_usage("write host or debootstrap", "--from cannot be %s",
+                         tci_quote(from, strlen(from), quoted));
     if (load && (!*load || each_engine(load, CLI_LOAD, NULL) != CLI_EXIT_OK))
         return *load ? CLI_EXIT_REFUSED : cli_usage("write podman or docker", "--load is empty");
     if (tci_image_name_parse(text, &name, &error) < 0)
@@ -263,84 +290,57 @@ static int run_build(const struct cli_call *call, const struct tci_image_name *u
     if (r < 0)
         return fail(&error);
     status = load ? each_engine(load, CLI_LOAD, &name) : CLI_EXIT_OK;
-    return status == CLI_EXIT_OK ? run_show(call, &name) : status;
+    return status == CLI_EXIT_OK ? show(call, &name) : status;
 }
 
-static int run_rm(const struct cli_call *call, const struct tci_image_name *name)
+static int run_rm(const struct cli_call *call, const char *word)
 {
+    struct tci_image_name name = { .repository = "" };
     struct tc_error error = { 0 };
-    (void)call;
-    return tci_image_rm(name, &error) < 0 ? cli_fail(&error) : CLI_EXIT_OK;
+    int status = read_name(call, word, &name);
+    if (status != CLI_EXIT_OK)
+        return status;
+    return tci_image_rm(&name, &error) < 0 ? cli_fail(&error) : CLI_EXIT_OK;
 }
 
-static int run_load(const struct cli_call *call, const struct tci_image_name *name)
+static int run_load(const struct cli_call *call, const char *word)
 {
     const char *engine = call->values[CLI_ENGINE];
+    struct tci_image_name name = { .repository = "" };
+    int status = read_name(call, word, &name);
+    if (status != CLI_EXIT_OK)
+        return status;
     if (!engine || !*engine)
         return cli_usage("write --engine podman or --engine docker",
                          "\"toolcage image load\" needs an engine");
     if (each_engine(engine, CLI_ENGINE, NULL) != CLI_EXIT_OK)
         return CLI_EXIT_REFUSED;
     catch_signals();
-    return each_engine(engine, CLI_ENGINE, name);
+    return each_engine(engine, CLI_ENGINE, &name);
 }
 
 /* ---- which part ---------------------------------------------------------------------------------------- */
 
 #define O(id) cli_option_bit(CLI_##id)
-static const struct part {
-    const char *name;
-    bool takes_name;
-    uint64_t options;
-    int (*run)(const struct cli_call *call, const struct tci_image_name *name);
-} parts[] = {
-    { "build", false, O(FROM) | O(NAME) | O(LOAD) | O(JSON), run_build },
-    { "list", false, O(JSON), run_list },
-    { "show", true, O(JSON), run_show },
-    { "rm", true, 0, run_rm },
-    { "load", true, O(ENGINE), run_load },
+static const struct cli_part items[] = {
+    { "build", "write --name NAME:TAG", O(FROM) | O(NAME) | O(LOAD) | O(JSON), run_build },
+    { "list", "remove it", O(JSON), run_list },
+    { "show", NULL, O(JSON), run_show },
+    { "rm", NULL, 0, run_rm },
+    { "load", NULL, O(ENGINE), run_load },
 };
 #undef O
 
-static int unknown_part(const char *name)
-{
-    const char *words[tci_array_size(parts) + 1] = { NULL }, *nearest;
-    char remedy[96], quoted[TCI_QUOTE_MAX];
-    for (size_t i = 0; i < tci_array_size(parts); i++)
-        words[i] = parts[i].name;
-    nearest = tci_nearest_word(name, strlen(name), words);
-    if (nearest)
-        (void)snprintf(remedy, sizeof remedy, "did you mean \"%s\"?", nearest);
-    return cli_usage(nearest ? remedy : "write build, list, show, rm or load",
-                     "\"toolcage image\" cannot %s", tci_quote(name, strlen(name), quoted));
-}
+static const struct cli_parts parts = {
+    .items = items,
+    .count = tci_array_size(items),
+    .missing = "what to do is missing",
+    .missing_remedy = "write toolcage image build, list, show, rm or load",
+    .unknown = "cannot",
+    .unknown_remedy = "write build, list, show, rm or load",
+};
 
 int cli_run_image(const struct cli_call *call)
 {
-    const struct part *part = NULL;
-    struct tc_error error = { 0 };
-    struct tci_image_name name = { .repository = "" };
-
-    if (!call->argument)
-        return cli_usage("write toolcage image build, list, show, rm or load",
-                         "what to do is missing");
-    for (size_t i = 0; i < tci_array_size(parts); i++)
-        if (strcmp(call->argument, parts[i].name) == 0)
-            part = &parts[i];
-    if (!part)
-        return unknown_part(call->argument);
-    /* An option that this part does not know is refused: ignored, it would look obeyed. */
-    for (int id = 0; id < CLI_OPTION_COUNT; id++)
-        if (call->values[id] && !(part->options & cli_option_bit(id)))
-            return cli_usage("remove it", "\"toolcage image %s\" has no option --%s", part->name,
-                             cli_options[id].name);
-    if (call->more[0] && !part->takes_name)
-        return cli_usage(part->run == run_build ? "write --name NAME:TAG" : "remove it",
-                         "\"toolcage image %s\" takes no argument", part->name);
-    if (part->takes_name && !call->more[0])
-        return cli_usage("'toolcage image list' shows the names",
-                         "\"toolcage image %s\" needs the name of an image", part->name);
-    if (part->takes_name && tci_image_name_parse(call->more[0], &name, &error) < 0)
-        return cli_fail(&error);
-    return part->run(call, &name);
+    return cli_run_part(call, &parts);
 }

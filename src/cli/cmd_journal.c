@@ -9,8 +9,8 @@
 #include <unistd.h>
 #include "base/fd.h"
 #include "base/moment.h"
-#include "base/nearest.h"
 #include "base/quote.h"
+#include "cli/parts.h"
 #include "journal/head.h"
 #include "journal/prune.h"
 #include "journal/sign.h"
@@ -284,53 +284,29 @@ static int run_sign(const struct cli_call *call, const char *file)
 /* ---- which part --------------------------------------------------------------------------- */
 
 #define O(id) cli_option_bit(CLI_##id)
-static const struct part {
-    const char *name;
-    bool takes_word;
-    uint64_t options;
-    int (*run)(const struct cli_call *call, const char *word);
-} parts[] = {
-    { "show", true, O(JSON) | O(LAST) | O(SESSION) | O(TOOL) | O(AGENT) | O(VERDICT),
+static const struct cli_part items[] = {
+    { "show", NULL, O(JSON) | O(LAST) | O(SESSION) | O(TOOL) | O(AGENT) | O(VERDICT),
       cli_journal_show },
-    { "verify", true, O(JSON) | O(KEY), run_verify },
-    { "export", true, O(SALT), run_export },
-    { "import", true, 0, run_import },
-    { "prune", false, O(BEFORE) | O(KEEP) | O(KEY), run_prune },
-    { "keygen", false, O(KEY), run_keygen },
-    { "sign", false, O(KEY), run_sign },
+    { "verify", NULL, O(JSON) | O(KEY), run_verify },
+    { "export", NULL, O(SALT), run_export },
+    { "import", NULL, 0, run_import },
+    { "prune", "remove it", O(BEFORE) | O(KEEP) | O(KEY), run_prune },
+    { "keygen", "remove it", O(KEY), run_keygen },
+    { "sign", "remove it", O(KEY), run_sign },
+};
+
+static const struct cli_parts parts = {
+    .items = items,
+    .count = tci_array_size(items),
+    .options = O(JOURNAL),
+    .missing = "say what to do with the journal: show, verify, export, ...",
+    .missing_remedy = "see toolcage journal --help",
+    .unknown = "has no part",
+    .unknown_remedy = "see toolcage journal --help",
 };
 #undef O
 
-static int unknown_part(const char *name)
-{
-    const char *words[tci_array_size(parts) + 1] = { NULL }, *nearest;
-    char remedy[96], quoted[TCI_QUOTE_MAX];
-    for (size_t i = 0; i < tci_array_size(parts); i++)
-        words[i] = parts[i].name;
-    nearest = tci_nearest_word(name, strlen(name), words);
-    if (nearest)
-        (void)snprintf(remedy, sizeof remedy, "did you mean \"%s\"?", nearest);
-    return cli_usage(nearest ? remedy : "see toolcage journal --help",
-                     "\"toolcage journal\" has no part %s", tci_quote(name, strlen(name), quoted));
-}
-
 int cli_run_journal(const struct cli_call *call)
 {
-    const struct part *part = NULL;
-    if (!call->argument)
-        return cli_usage("see toolcage journal --help",
-                         "say what to do with the journal: show, verify, export, ...");
-    for (size_t i = 0; i < tci_array_size(parts); i++)
-        if (strcmp(call->argument, parts[i].name) == 0)
-            part = &parts[i];
-    if (!part)
-        return unknown_part(call->argument);
-    /* An option that this part does not know is refused: ignored, it would look obeyed. */
-    for (int id = 0; id < CLI_OPTION_COUNT; id++)
-        if (call->values[id] && id != CLI_JOURNAL && !(part->options & cli_option_bit(id)))
-            return cli_usage("remove it", "\"toolcage journal %s\" has no option --%s", part->name,
-                             cli_options[id].name);
-    if (call->more[0] && !part->takes_word)
-        return cli_usage("remove it", "\"toolcage journal %s\" takes no argument", part->name);
-    return part->run(call, call->more[0]);
+    return cli_run_part(call, &parts);
 }

@@ -5,8 +5,10 @@
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
+#include "backend/oci/own_places.h"
 #include "backend/ready.h"
 #include "base/path.h"
+#include "journal/journal.h"
 #include "policy/lint.h"
 #include "policy/report.h"
 
@@ -75,9 +77,17 @@ struct host {
     bool begun;
     const struct tci_tool *tool; /* the one that was asked about last */
     const char *backend;         /* its name in backend/ready.h; NULL: `error` */
-    struct tc_error error;
+    struct tc_error error;       /* that nobody makes them, or that there is no image for them */
     struct tci_host_report report;
 };
+
+static bool tell(const struct tc_error *error, char ret_why[TCI_LINT_TEXT_MAX],
+                 char ret_remedy[TCI_LINT_TEXT_MAX])
+{
+    (void)snprintf(ret_why, TCI_LINT_TEXT_MAX, "%.250s", error->message);
+    (void)snprintf(ret_remedy, TCI_LINT_TEXT_MAX, "%.250s", error->remedy);
+    return false;
+}
 
 static bool host_can(void *context, const struct tci_tool *tool, enum tci_clause clause,
                      char ret_why[TCI_LINT_TEXT_MAX], char ret_remedy[TCI_LINT_TEXT_MAX])
@@ -89,12 +99,14 @@ static bool host_can(void *context, const struct tci_tool *tool, enum tci_clause
         host->error = (struct tc_error){ 0 };
         backend = host->backend = cli_ready_name(&tool->settings, &host->error);
         host->tool = tool;
+        if (backend)
+            (void)cli_find_image(&tool->settings, &host->error);
     }
-    if (!backend) {
-        (void)snprintf(ret_why, TCI_LINT_TEXT_MAX, "%.250s", host->error.message);
-        (void)snprintf(ret_remedy, TCI_LINT_TEXT_MAX, "%.250s", host->error.remedy);
-        return false;
-    }
+    if (!backend)
+        return tell(&host->error, ret_why, ret_remedy);
+    /* The image is what a cage without any grant can read. */
+    if (clause == TCI_CLAUSE_FILESYSTEM && host->error.code)
+        return tell(&host->error, ret_why, ret_remedy);
     if (!host->begun)
         tci_host_report_init(&host->report);
     host->begun = true;
@@ -111,10 +123,27 @@ static const char *home_directory(char buffer[TCI_PATH_MAX + 1])
     return buffer;
 }
 
+/* What containers run, and what was recorded. */
+static int find_places(struct tci_arena *arena, struct tci_own_places *ret)
+{
+    struct tc_error ignored = { 0 };
+    char path[TCI_PATH_MAX + 1];
+    struct tci_own_place *journal;
+    if (tci_own_places(arena, TCI_OWN_ALL, ret) < 0)
+        return -1;
+    if (tci_journal_default_path(path, &ignored) < 0 || ret->count == TCI_OWN_PLACES_MAX)
+        return 0;
+    journal = &ret->items[ret->count++];
+    journal->what = "journal";
+    journal->path = tci_arena_strdup(arena, path);
+    return journal->path ? 0 : -1;
+}
+
 static int lint(const struct cli_call *call, const struct tc_policy *policy,
                 struct tci_findings *findings, struct tc_error *reterr)
 {
     static struct host host; /* large */
+    static struct tci_own_places places;
     char home[TCI_PATH_MAX + 1];
     struct tci_lint_options options = { .now = (int64_t)time(NULL) };
     if (!cli_given(call, CLI_NO_HOST)) {
@@ -122,6 +151,10 @@ static int lint(const struct cli_call *call, const struct tc_policy *policy,
         options.home = home_directory(home);
         options.host_can = host_can;
         options.host_context = &host;
+        if (find_places(findings->arena, &places) < 0)
+            return tci_error_no_memory(reterr);
+        options.places = places.items;
+        options.place_count = places.count;
     }
     return tci_lint(policy, &options, findings, reterr);
 }

@@ -11,6 +11,7 @@
 
 #include <errno.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 #include "json/write.h"
 #include "policy/clauses.h"
@@ -75,15 +76,23 @@ static void put_lines(struct tci_buf *text, const char *lines, const struct self
     }
 }
 
+static bool is_link(const char *path)
+{
+    struct stat st;
+    return lstat(path, &st) == 0 && S_ISLNK(st.st_mode);
+}
+
 /* The program, as an item of a list of paths. In a container its libraries have to come with it: they
- * are the host's, whatever the image holds. */
+ * are the host's, whatever the image holds. /lib that is a link into /usr comes with that: an image has
+ * the same link there, and a mount on it would be hidden by the one at /usr. An empty root has none. */
 static void name_program(const struct backend *backend, const struct selftest_canaries *c,
                          char *ret, size_t size)
 {
     static const char *const libraries[] = { "/usr", "/lib", "/lib64" };
     int n = snprintf(ret, size, "%s", c->program);
     for (size_t i = 0; backend->bit & (C | E | G) && i < tci_array_size(libraries); i++)
-        if (access(libraries[i], F_OK) == 0 && n > 0 && (size_t)n < size)
+        if (access(libraries[i], F_OK) == 0 && !(backend->bit & E && is_link(libraries[i])) &&
+            n > 0 && (size_t)n < size)
             n += snprintf(ret + n, size - (size_t)n, "\", \"%s", libraries[i]);
 }
 

@@ -75,5 +75,7 @@ int cli_run_tools(const struct cli_call *call)
     if (format)
         return print_definitions(call, policy, format);
     tci_tools_text(policy, &out);
+    if (out.length == 0)
+        tci_buf_string(&out, "the policy has no tools; [tool.NAME] defines one\n");
     return cli_output(&out, true, CLI_EXIT_OK);
 }

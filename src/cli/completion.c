@@ -7,10 +7,28 @@
 #include "cli/cli.h"
 
 #include <string.h>
+#include "base/attr.h"
+#include "base/quote.h"
 
 static const char formats[] = "human json sarif";
 static const char tool_formats[] = "human json openai anthropic mcp";
-static const char shells[] = "bash zsh fish";
+static const char verdicts[] = "ok failed signaled timeout memory cpu pids disk output denied "
+                               "invalid_input invalid_output error";
+
+/* The words that can stand there, where they are always the same; NULL: they are not. */
+static const char *fixed_words(enum cli_completes completes)
+{
+    static const char *const words[] = {
+        [CLI_COMPLETES_SHELL] = "bash zsh fish",
+        [CLI_COMPLETES_CLIENT] = "claude-desktop claude-code cursor vscode zed openclaw",
+        [CLI_COMPLETES_MODE] = "live replay",
+        [CLI_COMPLETES_ENGINE] = "podman docker podman,docker",
+        [CLI_COMPLETES_SOURCE] = "host debootstrap",
+        [CLI_COMPLETES_VERDICT] = verdicts,
+        [CLI_COMPLETES_BACKEND] = "process jail oci oci/crun oci/runc oci/podman oci/docker gvisor",
+    };
+    return completes < tci_array_size(words) ? words[completes] : NULL;
+}
 
 /* Which forms --format has depends on the verb. */
 static const char *formats_of(const struct cli_verb *verb)
@@ -24,11 +42,19 @@ static void write_verbs(struct tci_buf *out)
         tci_buf_printf(out, "%s%s", verb == cli_verbs ? "" : " ", verb->name);
 }
 
-/* The parts of a verb: "a|b|c" in its ARGUMENTS as "a b c". */
+/* The parts of a verb: "a|b|c", or "[a|b|c]", in its ARGUMENTS as "a b c". */
 static void write_parts(struct tci_buf *out, const struct cli_verb *verb)
 {
-    for (const char *p = verb->arguments; *p && *p != ' '; p++)
+    for (const char *p = verb->arguments + (*verb->arguments == '['); *p && !strchr(" ]", *p); p++)
         tci_buf_char(out, *p == '|' ? ' ' : *p);
+}
+
+/* What follows the part of a verb: files, where one of its ARGUMENTS is a file or a command. */
+static enum cli_completes behind_part(const struct cli_verb *verb)
+{
+    return strstr(verb->arguments, "FILE") || strstr(verb->arguments, "COMMAND")
+               ? CLI_COMPLETES_FILE
+               : CLI_COMPLETES_NOTHING;
 }
 
 /* ---- bash --------------------------------------------------------------------------------- */
@@ -50,9 +76,6 @@ static void bash_words(struct tci_buf *out, enum cli_completes completes)
                        "COMPREPLY=($(compgen -W \"%s\" -- \"$cur\")); fi",
                        tool_formats, formats);
         return;
-    case CLI_COMPLETES_SHELL:
-        tci_buf_printf(out, "COMPREPLY=($(compgen -W \"%s\" -- \"$cur\"))", shells);
-        return;
     case CLI_COMPLETES_VERB:
         tci_buf_string(out, "COMPREPLY=($(compgen -W \"");
         write_verbs(out);
@@ -61,12 +84,13 @@ static void bash_words(struct tci_buf *out, enum cli_completes completes)
     case CLI_COMPLETES_COMMAND:
         tci_buf_string(out, "mapfile -t COMPREPLY < <(compgen -A command -A file -- \"$cur\")");
         return;
-    case CLI_COMPLETES_AGENT:
-    case CLI_COMPLETES_NOTHING:
-    case CLI_COMPLETES_PART:
-        break;
+    default:
+        if (fixed_words(completes))
+            tci_buf_printf(out, "COMPREPLY=($(compgen -W \"%s\" -- \"$cur\"))",
+                           fixed_words(completes));
+        else
+            tci_buf_string(out, "COMPREPLY=()");
     }
-    tci_buf_string(out, "COMPREPLY=()");
 }
 
 static void bash_option_values(struct tci_buf *out)
@@ -101,7 +125,7 @@ static void bash_verb(struct tci_buf *out, const struct cli_verb *verb)
         write_parts(out, verb);
     }
     tci_buf_string(out, "\" -- \"$cur\"))\n        else\n            ");
-    bash_words(out, verb->completes == CLI_COMPLETES_PART ? CLI_COMPLETES_FILE : verb->completes);
+    bash_words(out, verb->completes == CLI_COMPLETES_PART ? behind_part(verb) : verb->completes);
     tci_buf_string(out, "\n        fi ;;\n");
 }
 
@@ -148,41 +172,33 @@ static void zsh_text(struct tci_buf *out, const char *text)
     }
 }
 
-static const char *zsh_action(enum cli_completes completes)
+static void zsh_action(struct tci_buf *out, enum cli_completes completes)
 {
-    switch (completes) {
-    case CLI_COMPLETES_FILE:
-        return "_files";
-    case CLI_COMPLETES_TOOL:
-        return "_toolcage_tools";
-    case CLI_COMPLETES_SHELL:
-        return "(bash zsh fish)";
-    case CLI_COMPLETES_VERB:
-        return "_toolcage_verbs";
-    case CLI_COMPLETES_COMMAND:
-        return "_normal";
-    case CLI_COMPLETES_FORMAT:
-    case CLI_COMPLETES_AGENT:
-    case CLI_COMPLETES_NOTHING:
-    case CLI_COMPLETES_PART:
-        break;
-    }
-    return " ";
+    const char *words = fixed_words(completes);
+    if (words)
+        tci_buf_printf(out, "(%s)", words);
+    else
+        tci_buf_string(out, completes == CLI_COMPLETES_FILE      ? "_files"
+                            : completes == CLI_COMPLETES_TOOL    ? "_toolcage_tools"
+                            : completes == CLI_COMPLETES_VERB    ? "_toolcage_verbs"
+                            : completes == CLI_COMPLETES_COMMAND ? "_normal"
+                                                                 : " ");
 }
 
-static void zsh_option(struct tci_buf *out, const struct cli_verb *verb,
-                       const struct cli_option *option)
+static void zsh_option(struct tci_buf *out, const struct cli_verb *verb, int id)
 {
+    const struct cli_option *option = &cli_options[id];
     tci_buf_printf(out, " \\\n            '--%s[", option->name);
-    zsh_text(out, option->help);
+    zsh_text(out, cli_option_help(verb, id));
     tci_buf_char(out, ']');
     if (option->argument) {
         tci_buf_char(out, ':');
         zsh_text(out, option->argument);
+        tci_buf_char(out, ':');
         if (option->completes == CLI_COMPLETES_FORMAT)
-            tci_buf_printf(out, ":(%s)", formats_of(verb));
+            tci_buf_printf(out, "(%s)", formats_of(verb));
         else
-            tci_buf_printf(out, ":%s", zsh_action(option->completes));
+            zsh_action(out, option->completes);
     }
     tci_buf_char(out, '\'');
 }
@@ -192,14 +208,18 @@ static void zsh_verb(struct tci_buf *out, const struct cli_verb *verb)
     tci_buf_printf(out, "    %s)\n        _arguments", verb->name);
     for (int id = 0; id < CLI_OPTION_COUNT; id++)
         if (cli_takes(verb, id))
-            zsh_option(out, verb, &cli_options[id]);
+            zsh_option(out, verb, id);
     if (verb->completes == CLI_COMPLETES_PART) {
         tci_buf_string(out, " \\\n            '1:part:(");
         write_parts(out, verb);
-        tci_buf_string(out, ")' \\\n            '2:argument:_files'");
-    } else if (*verb->arguments)
-        tci_buf_printf(out, " \\\n            '%s:argument:%s'",
-                       cli_takes_command(verb) ? "*:" : "1", zsh_action(verb->completes));
+        tci_buf_string(out, ")' \\\n            '2:argument:");
+        zsh_action(out, behind_part(verb));
+        tci_buf_char(out, '\'');
+    } else if (*verb->arguments) {
+        tci_buf_printf(out, " \\\n            '%s:argument:", cli_takes_command(verb) ? "*:" : "1");
+        zsh_action(out, verb->completes);
+        tci_buf_char(out, '\'');
+    }
     tci_buf_string(out, " ;;\n");
 }
 
@@ -245,26 +265,18 @@ static void fish_text(struct tci_buf *out, const char *text)
     tci_buf_char(out, '\'');
 }
 
-static const char *fish_values(enum cli_completes completes)
+static void fish_values(struct tci_buf *out, enum cli_completes completes)
 {
-    switch (completes) {
-    case CLI_COMPLETES_VERB:
-        return " -a '(__toolcage_verbs)'";
-    case CLI_COMPLETES_TOOL:
-        return " -a '(__toolcage_tools)'";
-    case CLI_COMPLETES_SHELL:
-        return " -a 'bash zsh fish'";
-    case CLI_COMPLETES_FILE:
-        return " -F";
-    case CLI_COMPLETES_COMMAND:
-        return " -F -a '(__fish_complete_subcommand)'";
-    case CLI_COMPLETES_FORMAT:
-    case CLI_COMPLETES_AGENT:
-    case CLI_COMPLETES_NOTHING:
-    case CLI_COMPLETES_PART:
-        break;
-    }
-    return "";
+    const char *words = fixed_words(completes);
+    if (words)
+        tci_buf_printf(out, " -a '%s'", words);
+    else
+        tci_buf_string(out, completes == CLI_COMPLETES_VERB   ? " -a '(__toolcage_verbs)'"
+                            : completes == CLI_COMPLETES_TOOL ? " -a '(__toolcage_tools)'"
+                            : completes == CLI_COMPLETES_FILE ? " -F"
+                            : completes == CLI_COMPLETES_COMMAND
+                                ? " -F -a '(__fish_complete_subcommand)'"
+                                : "");
 }
 
 static void fish_verb(struct tci_buf *out, const struct cli_verb *verb)
@@ -272,12 +284,15 @@ static void fish_verb(struct tci_buf *out, const struct cli_verb *verb)
     tci_buf_printf(out, "complete -c toolcage -n __fish_use_subcommand -a %s -d ", verb->name);
     fish_text(out, verb->summary);
     tci_buf_char(out, '\n');
-    if (*fish_values(verb->completes))
-        tci_buf_printf(out, "complete -c toolcage -n '__fish_seen_subcommand_from %s'%s\n",
-                       verb->name, fish_values(verb->completes));
+    if (verb->completes != CLI_COMPLETES_NOTHING && verb->completes != CLI_COMPLETES_PART) {
+        tci_buf_printf(out, "complete -c toolcage -n '__fish_seen_subcommand_from %s'", verb->name);
+        fish_values(out, verb->completes);
+        tci_buf_char(out, '\n');
+    }
     if (verb->completes == CLI_COMPLETES_PART) {
-        tci_buf_printf(out, "complete -c toolcage -n '__fish_seen_subcommand_from %s' -F -a '",
-                       verb->name);
+        tci_buf_printf(out, "complete -c toolcage -n '__fish_seen_subcommand_from %s'", verb->name);
+        fish_values(out, behind_part(verb));
+        tci_buf_string(out, " -a '");
         write_parts(out, verb);
         tci_buf_string(out, "'\n");
     }
@@ -291,11 +306,12 @@ static void fish_verb(struct tci_buf *out, const struct cli_verb *verb)
             tci_buf_printf(out, " -s %c", option->letter);
         if (option->completes == CLI_COMPLETES_FORMAT)
             tci_buf_printf(out, " -x -a '%s'", formats_of(verb));
-        else if (option->argument)
-            tci_buf_printf(out, option->completes == CLI_COMPLETES_FILE ? " -r%s" : " -x%s",
-                           fish_values(option->completes));
+        else if (option->argument) {
+            tci_buf_string(out, option->completes == CLI_COMPLETES_FILE ? " -r" : " -x");
+            fish_values(out, option->completes);
+        }
         tci_buf_string(out, " -d ");
-        fish_text(out, option->help);
+        fish_text(out, cli_option_help(verb, id));
         tci_buf_char(out, '\n');
     }
 }
@@ -330,11 +346,13 @@ void cli_completion(struct tci_buf *out, const char *shell)
 int cli_run_completion(const struct cli_call *call)
 {
     struct tci_buf out = TCI_BUF_INIT(262144);
-    if (call->argument)
-        cli_completion(&out, call->argument);
+    char quoted[TCI_QUOTE_MAX];
+    if (!call->argument)
+        return cli_usage("write toolcage completion bash, zsh or fish", "a shell is missing");
+    cli_completion(&out, call->argument);
     if (out.length == 0)
         return cli_usage("write toolcage completion bash, zsh or fish",
-                         call->argument ? "there is no completion for this shell"
-                                        : "a shell is missing");
+                         "there is no completion for the shell %s",
+                         tci_quote(call->argument, strlen(call->argument), quoted));
     return cli_output(&out, false, CLI_EXIT_OK);
 }

@@ -36,19 +36,37 @@ static void print_denials(const struct tc_result *result)
     }
 }
 
-/* Only what is known to be missing: a machine that is too busy to be asked lacks nothing. */
-static void print_feature(const struct tci_host_feature *feature)
+static const char *remedy_of(const struct tci_host_feature *feature)
 {
-    if (feature->state != TCI_FEATURE_NO)
-        return;
-    (void)fprintf(stderr, "    missing: %s: ", tci_feature_name(feature->id));
-    cli_print_line(stderr, feature->remedy[0] ? feature->remedy : feature->detail);
-    (void)fputc('\n', stderr);
+    return feature->remedy[0] ? feature->remedy : feature->detail;
+}
+
+/* What is in a set of features and known to be missing: a machine that is too busy to be asked lacks
+ * nothing. Those that one command brings share its line. */
+static void print_features(const struct tci_host_report *report, bool wanted[TCI_FEATURE_COUNT])
+{
+    for (int first = 0; first < TCI_FEATURE_COUNT; first++) {
+        const char *remedy = remedy_of(&report->features[first]), *before = "    missing: ";
+        for (int id = first; wanted[first] && id < TCI_FEATURE_COUNT; id++) {
+            const struct tci_host_feature *feature = &report->features[id];
+            if (!wanted[id] || feature->state != TCI_FEATURE_NO ||
+                strcmp(remedy_of(feature), remedy) != 0)
+                continue;
+            (void)fprintf(stderr, "%s%s", before, tci_feature_name(feature->id));
+            before = ", ";
+            wanted[id] = id == first; /* which ends the loop if it is taken away */
+        }
+        if (*before != ',')
+            continue;
+        (void)fputs(": ", stderr);
+        cli_print_line(stderr, remedy);
+        (void)fputc('\n', stderr);
+    }
 }
 
 /* A clause that is not kept although cages can be built: mostly a controller that is not there. */
-static void print_missing_clauses(const struct tci_host_report *report, const char *backend,
-                                  const struct tci_tool *tool)
+static void find_missing_clauses(const struct tci_host_report *report, const char *backend,
+                                 const struct tci_tool *tool, bool wanted[TCI_FEATURE_COUNT])
 {
     static const struct {
         enum tci_clause clause;
@@ -69,7 +87,7 @@ static void print_missing_clauses(const struct tci_host_report *report, const ch
             !tci_backend_can_for(report, backend, needs[i].clause,
                                  tci_settings_facts(&tool->settings), why, sizeof why, remedy,
                                  sizeof remedy))
-            print_feature(&report->features[needs[i].feature]);
+            wanted[needs[i].feature] = true;
 }
 
 /* What exactly the host lacks for this tool, found out by trying. It takes a moment, and forks. */
@@ -77,15 +95,17 @@ static void print_missing(const struct tci_tool *tool)
 {
     static struct tci_host_report report; /* large */
     struct tci_missing missing = { 0 };
+    bool wanted[TCI_FEATURE_COUNT] = { false };
     const char *backend = cli_ready_name(&tool->settings, NULL);
     if (!backend)
         return; /* nobody makes such containers here: the result has said so */
     tci_host_report_init(&report);
     tci_backend_probe(backend, &report);
     if (tci_backend_ready(&report, backend, &missing))
-        print_missing_clauses(&report, backend, tool);
+        find_missing_clauses(&report, backend, tool, wanted);
     for (size_t i = 0; i < missing.count; i++)
-        print_feature(&report.features[missing.features[i]]);
+        wanted[missing.features[i]] = true;
+    print_features(&report, wanted);
 }
 
 void exec_report(const struct tc_result *result, bool all_denials, const struct tci_tool *lacking)

@@ -17,12 +17,15 @@
 enum {
     rows_for_people = 20,
     row_max = 256 * 1024 * 1024, /* of JSON; a row's texts are far smaller */
-    indent_max = 64,             /* levels that are shown by blanks */
-    depth_max = 128,             /* of JSON that is shown as such: readers have limits, too */
+    session_min = 14,
+    session_max = 47, /* "mcp-", a UUID and "-server": replay wants all of it */
+    indent_max = 64,  /* levels that are shown by blanks */
+    depth_max = 128,  /* of JSON that is shown as such: readers have limits, too */
 };
 
 struct show {
     bool json, full;
+    size_t session_width;    /* of the table */
     uint64_t shown, changed; /* changed: rows that are not what was recorded */
     struct tci_buf scratch;
 };
@@ -61,18 +64,18 @@ static double milliseconds(const struct tci_journal_entry *entry)
     return (double)(entry->ended_us - entry->started_us) / 1000;
 }
 
-static void print_row(const struct tci_journal_row *row, bool first)
+static void print_row(const struct tci_journal_row *row, int session_width, bool first)
 {
     const struct tci_journal_entry *entry = &row->entry;
     char moment[TCI_MOMENT_TEXT_MAX], number[32];
     bool is_call = strcmp(entry->kind, "call") == 0;
 
     if (first)
-        (void)printf("%8s %-20s %-14s %-16s %-12s %-14s %9s CALL\n", "ROW", "STARTED", "SESSION",
-                     "TOOL", "AGENT", "VERDICT", "MS");
+        (void)printf("%8s %-20s %-*s %-16s %-12s %-14s %9s CALL\n", "ROW", "STARTED", session_width,
+                     "SESSION", "TOOL", "AGENT", "VERDICT", "MS");
     (void)printf("%8" PRIu64 " ", row->row);
     print_cell(moment_text(entry->started_us, moment), 20);
-    print_cell(*entry->session ? entry->session : "-", 14);
+    print_cell(*entry->session ? entry->session : "-", (size_t)session_width);
     print_cell(*entry->tool ? entry->tool : "-", 16);
     print_cell(*entry->agent ? entry->agent : "-", 12);
     print_cell(is_call ? entry->verdict : entry->kind, 14);
@@ -273,7 +276,7 @@ static int show_row(void *context, const struct tci_journal_row *row, struct tc_
             (void)fputc('\n', stdout);
         print_full(row);
     } else {
-        print_row(row, show->shown == 0);
+        print_row(row, (int)show->session_width, show->shown == 0);
     }
     if (problem && !show->json)
         print_problem(row, problem);
@@ -282,11 +285,22 @@ static int show_row(void *context, const struct tci_journal_row *row, struct tc_
     return r < 0 ? r : (ferror(stdout) ? 1 : 0); /* nobody reads any more: stop */
 }
 
+static int measure_row(void *context, const struct tci_journal_row *row, struct tc_error *reterr)
+{
+    struct show *show = context;
+    size_t length = strlen(row->entry.session);
+    (void)reterr;
+    if (length > show->session_width)
+        show->session_width = length < session_max ? length : session_max;
+    return show->session_width == session_max ? 1 : 0;
+}
+
 int cli_journal_show(const struct cli_call *call, const char *call_id)
 {
     tc_cleanup(tci_journal_closep) struct tci_journal *journal = NULL;
     struct show show = { .json = cli_given(call, CLI_JSON),
                          .full = call_id,
+                         .session_width = session_min,
                          .scratch = TCI_BUF_INIT(row_max) };
     struct tci_journal_query query = {
         .session = call->values[CLI_SESSION],
@@ -298,7 +312,7 @@ int cli_journal_show(const struct cli_call *call, const char *call_id)
     };
     struct tci_buf rest = TCI_BUF_INIT(64);
     struct tc_error error = { 0 };
-    int status, r;
+    int status, r = 0;
 
     if (cli_given(call, CLI_LAST) && !cli_number(call, CLI_LAST, &query.last))
         return CLI_EXIT_REFUSED;
@@ -307,7 +321,10 @@ int cli_journal_show(const struct cli_call *call, const char *call_id)
         return status;
     if (show.json)
         (void)fputs("{\"rows\":[", stdout);
-    r = tci_journal_each(journal, &query, show_row, &show, &error);
+    if (!show.json && !show.full)
+        r = tci_journal_each(journal, &query, measure_row, &show, &error);
+    if (r >= 0)
+        r = tci_journal_each(journal, &query, show_row, &show, &error);
     tci_buf_free(&show.scratch);
     if (r < 0) {
         (void)fflush(stdout);

@@ -110,15 +110,28 @@ static int too_many_words(const struct cli_verb *verb, const char *word)
     return -1;
 }
 
-/* How many words the verb may have besides its options: as many as its help shows. */
+/* How many words the verb may have besides its options and its command: as many as its help shows. */
 static size_t words_of(const struct cli_verb *verb)
 {
     size_t count = 0;
     for (const char *p = verb->arguments + strspn(verb->arguments, " "); *p; p += strspn(p, " ")) {
+        if (cli_takes_command_behind(verb) && strncmp(p, "[-- ", 4) == 0)
+            break;
         count++;
         p += strcspn(p, " ");
     }
     return count < CLI_WORDS_MAX ? count : CLI_WORDS_MAX;
+}
+
+/* What follows "--" of a verb with words of its own. */
+static int take_command(struct cli_call *call, char *const *words)
+{
+    if (!*words) {
+        cli_usage("write the command behind it, or leave it out", "there is no command behind --");
+        return -1;
+    }
+    call->command = words;
+    return 0;
 }
 
 static int take_words(struct cli_call *call, char *const *words)
@@ -129,6 +142,8 @@ static int take_words(struct cli_call *call, char *const *words)
         if (options && strcmp(*words, "--") == 0) {
             options = false;
             words++;
+            if (cli_takes_command_behind(call->verb))
+                return take_command(call, words);
         } else if (options && (*words)[0] == '-' && (*words)[1]) {
             int taken = take_option(call, words);
             if (taken < 0)
