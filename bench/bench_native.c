@@ -21,7 +21,7 @@ enum {
     rounds_default = 200,
     warm_up_default = 5,
     only_max = 32,
-    subjects_max = 64,
+    subjects_max = 128,
     line_max = 4096,
     numbers_max = 1000000
 };

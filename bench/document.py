@@ -17,7 +17,8 @@ def figure(value):
 
 
 def line(row):
-    label = f"{row['group']}: {row['text']}" if row["group"] in ("library", "journal", "command line", "peer", "container") else row["text"]
+    label = f"{row['group']}: {row['text']}" if row["group"] in ("library", "journal", "command line", "peer", "container",
+                                                                 "mcp") else row["text"]
     if "median" not in row:
         return f"| {label} | {row['note'].replace('|', ' ')} |"
     cells = [figure(row[key]) for key in ("median", "p10", "p90", "best")]
@@ -27,15 +28,15 @@ def line(row):
 
 
 def measured(entry):
-    """The ratio or the difference that a target is about: of medians, and of the best values."""
-    kind = "difference" if "difference_of_best" in entry else "ratio"
+    """The value, the ratio or the difference that a target is about: of medians, and of the best values."""
+    kind = next(kind for kind in ("value", "difference", "ratio") if kind + "_of_best" in entry)
     return entry[kind], entry[kind + "_of_best"]
 
 
 def targets(report):
     lines = ["| target | asked | of the medians | of the best values | |", "|---|---|---|---|---|"]
     for entry in report["targets"]:
-        figures = " | ".join(f"{value:.2f}" for value in measured(entry)) if "ratio" in entry else "not measured |"
+        figures = " | ".join(figure(value) for value in measured(entry)) if "met" in entry else "not measured |"
         outcome = "" if "met" not in entry else "met" if entry["met"] else "**missed**"
         lines.append(f"| {entry['text']} | {entry['word']} {entry['bound']} | {figures} | {outcome} |")
     return "\n".join(lines)

@@ -58,8 +58,13 @@ _Noreturn void bench_die(const char *what);
 void bench_open(struct bench *bench);
 void bench_close(struct bench *bench);
 double bench_now_ms(void);
+/* Sorts them. */
+double bench_median(double *values, size_t count);
 /* Sets the note; returns -1. */
 int bench_fail(struct bench_subject *subject, const char *format, ...) tci_printf_like(2, 3);
+/* One call, which must end well. */
+int bench_call(struct tc_engine *engine, struct bench_subject *subject,
+               const struct tc_request *request);
 /* Texts in the arena; the program ends when memory does. */
 char *bench_text(struct bench *bench, const char *format, ...) tci_printf_like(2, 3);
 /* A file below the directory; folders on the way are made. Returns its path. */
@@ -145,5 +150,13 @@ const char *bench_engine_image(struct bench *bench); /* what they run; made by t
 int bench_container_prepare(struct bench *bench, struct bench_subject *subject);
 int bench_container_run(struct bench *bench, struct bench_subject *subject, double *ret_value);
 void bench_container_close(void);
+
+/* ---- mcp.c: calls through `toolcage mcp`, and a server that `toolcage mcp wrap` runs */
+
+int bench_mcp_prepare(struct bench *bench, struct bench_subject *subject);
+int bench_mcp_run(struct bench *bench, struct bench_subject *subject, double *ret_value);
+int bench_mcp_load_run(struct bench *bench, struct bench_subject *subject, double *ret_value);
+int bench_mcp_memory_run(struct bench *bench, struct bench_subject *subject, double *ret_value);
+void bench_mcp_close(void);
 
 #endif

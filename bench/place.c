@@ -24,6 +24,18 @@ double bench_now_ms(void)
     return (double)t.tv_sec * 1e3 + (double)t.tv_nsec / 1e6;
 }
 
+static int compare(const void *a, const void *b)
+{
+    const double *x = a, *y = b;
+    return *x < *y ? -1 : *x > *y;
+}
+
+double bench_median(double *values, size_t count)
+{
+    qsort(values, count, sizeof *values, compare);
+    return values[count / 2];
+}
+
 int bench_fail(struct bench_subject *subject, const char *format, ...)
 {
     va_list arguments;
@@ -31,6 +43,21 @@ int bench_fail(struct bench_subject *subject, const char *format, ...)
     (void)vsnprintf(subject->note, sizeof(subject->note), format, arguments);
     va_end(arguments);
     return -1;
+}
+
+int bench_call(struct tc_engine *engine, struct bench_subject *subject,
+               const struct tc_request *request)
+{
+    struct tc_error error = { 0 };
+    struct tc_result *result = NULL;
+    int r = tc_call(engine, request, &result, &error);
+
+    if (r < 0)
+        return bench_fail(subject, "tc_call: %s", error.message);
+    if (result->verdict != TC_VERDICT_OK)
+        r = bench_fail(subject, "verdict %s: %s", tc_verdict_name(result->verdict), result->reason);
+    tc_result_free(result);
+    return r;
 }
 
 char *bench_text(struct bench *bench, const char *format, ...)
@@ -124,6 +151,7 @@ void bench_close(struct bench *bench)
     bench_record_close();
     bench_gate_close();
     bench_container_close();
+    bench_mcp_close();
     bench_cage_close(bench);
     (void)nftw(bench->directory, remove_one, 16, FTW_DEPTH | FTW_PHYS | FTW_MOUNT);
     tci_arena_free(bench->arena);

@@ -24,7 +24,7 @@ STYLE = """
   }
 """
 KINDS = {"floor": "kernel", "library": "ours", "command line": "ours", "peer": "peer", "python": "ours",
-         "caller": "ours", "gate": "ours", "journal": "ours", "container": "ours"}
+         "caller": "ours", "gate": "ours", "journal": "ours", "container": "ours", "mcp": "ours"}
 
 
 def kind(row):
@@ -34,7 +34,7 @@ def kind(row):
 
 
 def label(row):
-    prefix = {"library": "tc_call, ", "journal": "journal, ", "container": "tc_call, "}.get(row["group"], "")
+    prefix = {"library": "tc_call, ", "journal": "journal, ", "container": "tc_call, ", "mcp": "MCP: "}.get(row["group"], "")
     return prefix + row["text"]
 
 

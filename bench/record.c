@@ -5,7 +5,6 @@
  * back. Before the recorded call returns, its record is in the file.
  */
 #include <stdio.h>
-#include <stdlib.h>
 #include "native.h"
 
 /* A record takes less time than a busy machine takes from a call by chance: a sample is the median of
@@ -32,25 +31,12 @@ static struct tc_engine_options options(struct bench *bench, enum tc_mode mode)
 static int call(struct tc_engine *engine, struct bench_subject *subject, const char *tool,
                 const char *session)
 {
-    struct tc_request request = { .tool = tool,
-                                  .session = session,
-                                  .arguments_json = "{\"path\":\"notes/monday.md\",\"lines\":40}" };
-    struct tc_error error = { 0 };
-    struct tc_result *result = NULL;
-    int r = tc_call(engine, &request, &result, &error);
-
-    if (r < 0)
-        return bench_fail(subject, "tc_call: %s", error.message);
-    if (result->verdict != TC_VERDICT_OK)
-        r = bench_fail(subject, "verdict %s: %s", tc_verdict_name(result->verdict), result->reason);
-    tc_result_free(result);
-    return r;
-}
-
-static int compare(const void *a, const void *b)
-{
-    const double *x = a, *y = b;
-    return *x < *y ? -1 : *x > *y;
+    const struct tc_request request = {
+        .tool = tool,
+        .session = session,
+        .arguments_json = "{\"path\":\"notes/monday.md\",\"lines\":40}",
+    };
+    return bench_call(engine, subject, &request);
 }
 
 int bench_record_run(struct bench *bench, struct bench_subject *subject, double *ret_value)
@@ -63,8 +49,7 @@ int bench_record_run(struct bench *bench, struct bench_subject *subject, double 
         r = call(live, subject, subject->argument, "bench");
         times[i] = bench_now_ms() - begin;
     }
-    qsort(times, sampled_calls, sizeof *times, compare);
-    *ret_value = times[sampled_calls / 2];
+    *ret_value = bench_median(times, sampled_calls);
     return r;
 }
 

@@ -7,6 +7,12 @@
 
 enum { slow = 10 }; /* runs in every tenth round only */
 
+#define MCP(id_, text_, argument_, run_, unit_, period_)                                           \
+    {                                                                                              \
+        .id = "mcp_" id_, .group = "mcp", .text = text_, .argument = argument_, .unit = unit_,     \
+        .prepare = bench_mcp_prepare, .run = run_, .period = period_                               \
+    }
+
 struct bench_subject bench_subjects[] = {
     { .id = "f0", .group = "floor", .text = "F0: posix_spawn, wait", .run = bench_spawn_run },
     { .id = "f1",
@@ -333,5 +339,26 @@ struct bench_subject bench_subjects[] = {
       .prepare = bench_cage_prepare,
       .run = bench_memory_private_run,
       .period = slow },
+    MCP("process", "process, through the library", "library process", bench_mcp_run, NULL, 2),
+    MCP("process_stdio", "process, over stdio", "stdio process", bench_mcp_run, NULL, 2),
+    MCP("process_http", "process, over HTTP", "http process", bench_mcp_run, NULL, 2),
+    MCP("jail", "jail, through the library", "library jail", bench_mcp_run, NULL, 2),
+    MCP("jail_stdio", "jail, over stdio", "stdio jail", bench_mcp_run, NULL, 2),
+    MCP("jail_http", "jail, over HTTP", "http jail", bench_mcp_run, NULL, 2),
+    MCP("echo", "a tool of another server, alone", "echo direct", bench_mcp_run, "ms a request", 2),
+    MCP("echo_wrapped", "the same, wrapped in a jail", "echo wrapped", bench_mcp_run,
+        "ms a request", 2),
+    MCP("load_process_2", "process, 2 calls at a time", "load process 2", bench_mcp_load_run,
+        "per second", slow),
+    MCP("load_process", "process, 4 calls at a time", "load process 4", bench_mcp_load_run,
+        "per second", slow),
+    MCP("load_process_8", "process, 8 calls at a time", "load process 8", bench_mcp_load_run,
+        "per second", slow),
+    MCP("load_jail", "jail, 4 calls at a time", "load jail 4", bench_mcp_load_run, "per second",
+        slow),
+    MCP("idle_stdio", "an idle server, resident, stdio", "rss stdio", bench_mcp_memory_run, "kB",
+        slow),
+    MCP("idle_http", "an idle server, resident, HTTP", "rss http", bench_mcp_memory_run, "kB",
+        slow),
 };
 const unsigned bench_subject_count = tci_array_size(bench_subjects);

@@ -133,7 +133,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         check(tci_lint(policy, &options, findings, &error) == 0);
         tci_explain_text(policy, NULL, NULL, &out);
         tci_explain_json(policy, NULL, NULL, &out);
-        tci_tools_json(policy, &out);
+        tci_tools_text(policy, &out);
         check_fixpoint(policy);
         for (size_t i = 0; i < policy->agent_count; i++)
             for (size_t j = 0; j < policy->agents[i].grant_count; j++)
