@@ -29,12 +29,23 @@ def pytest_configure(config):
     take_signals()
     config.addinivalue_line("markers", "tree: about the source tree, the same for every build")
     config.addinivalue_line("markers", "reading: starts no cage and measures nothing: runs beside the others")
+    config.addinivalue_line("markers", "apart: looks at nothing but its own on the host: runs beside containers")
+    config.addinivalue_line("markers", "other: in every second file of those `apart`, where they are run in two halves")
     config.addinivalue_line("markers", "container: runs containers of every engine that is here (container_lab.py)")
     config.addinivalue_line("markers", "native: runs cages; also run in the VM (make check-vm)")
 
 
 def pytest_collection_modifyitems(config, items):
-    """With $TOOLCAGE_CALLERS, cases for another caller (a parameter "root", "user", "container") are left out."""
+    """Tests of the MCP server look at their own server only. With $TOOLCAGE_CALLERS, cases for another caller (a
+    parameter "root", "user", "container") are left out."""
+    for item in items:
+        if item.path.name.startswith("test_mcp_") and not item.get_closest_marker("reading"):
+            item.add_marker("apart")
+    apart = [item for item in items if item.get_closest_marker("apart")]
+    others = sorted({item.path.name for item in apart})[::2]
+    for item in apart:
+        if item.path.name in others:
+            item.add_marker("other")
     wanted = set(os.environ.get("TOOLCAGE_CALLERS", "").replace(",", " ").split())
     if not wanted:
         return
@@ -99,6 +110,14 @@ def lab(build_dir):  # pylint: disable=unused-argument
     made = Lab()
     yield made
     made.close()
+
+
+@pytest.fixture(scope="session")
+def jail(toolcage, tmp_path_factory):
+    """For tests of jails: one can be built here."""
+    first = toolcage("exec", "--", "true", cwd=tmp_path_factory.mktemp("jail"))
+    if first.returncode != 0:
+        skip_or_fail("jail", f"a jail cannot be built here: {first.stderr}")
 
 
 @pytest.fixture(scope="session")

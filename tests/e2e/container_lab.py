@@ -21,12 +21,13 @@ import stat
 import subprocess
 import tempfile
 import time
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 
 from conftest import skip_or_fail
-from native import (BUILD, IS_ROOT, PROGRAMS, TIME_SCALE, TOOLCAGE, Caller, Groups, cage_groups, caller, mounts,
-                    processes)
+from ended import Ended
+from native import (BUILD, CONTAINER_USER_ID, IS_ROOT, PROGRAMS, TIME_SCALE, TOOLCAGE, Caller, Groups, cage_groups, caller,
+                    mounts, own_groups, processes)
 
 PATH = "/usr/sbin:/usr/bin:/sbin:/bin"
 SANITIZER = {key: value for key, value in os.environ.items() if key in ("ASAN_OPTIONS", "UBSAN_OPTIONS")}
@@ -34,6 +35,7 @@ IMAGE = "toolcage-lab:1"
 ACCOUNT = "toolcage-lab-"  # and the process id of the tests
 FILE_OWNER = 21234  # of directories that a rootful engine is granted
 PR_SET_CHILD_SUBREAPER = 36
+EMULATED = TIME_SCALE >= 10  # a virtual machine of check-vm
 # What a hostile image says about itself. None of it may matter.
 HOSTILE = ('ENTRYPOINT ["/bin/false"]', 'CMD ["/bin/false"]', "ENV PATH=/evil", "ENV FROM_IMAGE=yes",
            "ENV LD_PRELOAD=/evil/preload.so", "USER 4321:4321", "VOLUME /volume", "WORKDIR /evil",
@@ -69,6 +71,23 @@ def toml(value):
     if isinstance(value, (list, tuple)):
         return "[" + ", ".join(map(toml, value)) + "]"
     return json.dumps(value)
+
+
+def only_version_2():
+    """Are the control groups here of version 2, all of them?"""
+    return set(own_groups()) == {""}
+
+
+def podman_runtime():
+    """Podman's own choice is crun, which does not start beside control groups of version 1."""
+    return "crun" if only_version_2() else "runc"
+
+
+def engine_groups():
+    """Control groups that engines made for containers: their names have the container's id in them."""
+    if not only_version_2():
+        return set()
+    return {folder for folder, _, _ in os.walk("/sys/fs/cgroup") if re.search("[0-9a-f]{64}", os.path.basename(folder))}
 
 
 # ---- an engine's API ----------------------------------------------------------------------------
@@ -119,6 +138,21 @@ class Api:
             status, body = self.request("POST", query, file.read(), {"Content-Type": "application/x-tar"})
         if status != 200 or b'"error"' in body:
             raise Missing(f"the image cannot be made: {status} {body[:300]}")
+
+    def run_one(self, image):
+        """A container that ends at once. The first one takes long where everything is slow, longer than toolcage waits
+        for an answer: programs are read from the disk, AppArmor's profile is compiled."""
+        wanted = {"Image": image, "Entrypoint": ["/bin/true"], "HostConfig": {"NetworkMode": "none"}}
+        json_type = {"Content-Type": "application/json"}
+        status, body = self.request("POST", "/containers/create", json.dumps(wanted), json_type)
+        if status != 201:
+            raise Missing(f"a first container cannot be made: {status} {body[:300]}")
+        identity = json.loads(body)["Id"]
+        status, body = self.request("POST", f"/containers/{identity}/start")
+        self.request("POST", f"/containers/{identity}/wait")
+        self.request("DELETE", f"/containers/{identity}?force=1")
+        if status != 204:
+            raise Missing(f"a first container does not start: {status} {body[:300]}")
 
 
 # ---- the lab ------------------------------------------------------------------------------------
@@ -254,6 +288,8 @@ class Lab:
             env={"PATH": PATH, "HOME": str(directory)})
         api.process = process
         api.load(self.archive(), IMAGE, (*HOSTILE, "HEALTHCHECK --interval=1s CMD touch /work/health"))
+        if EMULATED:
+            api.run_one(IMAGE)
         return api
 
     @staticmethod
@@ -272,11 +308,11 @@ class Lab:
     def _make_podman(self):
         if not IS_ROOT:
             raise Missing("only root can start Podman as root")
-        need("podman", "conmon", "runc")
+        need("podman", "conmon", podman_runtime())
         directory = self.base / "podman"
         (directory / "tmp").mkdir(parents=True)
         self.stack.callback(self.unmount, directory)
-        environment = {"PATH": PATH, "HOME": str(directory)} | self._podman_files(directory, "runc")
+        environment = {"PATH": PATH, "HOME": str(directory)} | self._podman_files(directory, podman_runtime())
         api = Api(directory / "s")
         options = ("--root", directory / "root", "--runroot", directory / "run", "--tmpdir", directory / "tmp")
         api.process = self.serve(["podman", *options, "system", "service", "--time", "0", f"unix://{api.path}"],
@@ -297,12 +333,14 @@ class Lab:
         return self.part("rootless", self._make_rootless)
 
     def _make_rootless(self):
-        need("podman", "conmon", "runc", "newuidmap")
+        need("podman", "conmon", podman_runtime(), "newuidmap")
         user = self.user()
         changes = [word for change in HOSTILE for word in ("--change", change)]
         done = user.run("podman", "import", *changes, self.archive(), IMAGE)
         if done.returncode != 0:
             raise Missing(f"podman import: {done.stderr.strip()[-400:]}")
+        if EMULATED:  # the first call shows it, too
+            return user
         done = user.run("podman", "run", "--rm", "--network", "none", "--entrypoint", "/bin/true", IMAGE)
         if done.returncode != 0:
             raise Missing(f"rootless Podman does not run a container here: {done.stderr.strip()[-400:]}")
@@ -345,9 +383,9 @@ class Account:
             self.name = f"{ACCOUNT}{os.getpid()}"
             self._remove_old()
             # Another run may be at work on the same files.
-            end = time.monotonic() + 10
-            while (done := run("useradd", "--no-create-home", "--home-dir", self.home, "--shell", "/usr/sbin/nologin",
-                               self.name)).returncode and time.monotonic() < end:
+            end = time.monotonic() + 30
+            while (done := run("useradd", "--no-create-home", "--user-group", "--home-dir", self.home, "--shell",
+                               "/usr/sbin/nologin", self.name)).returncode and time.monotonic() < end:
                 time.sleep(0.2)
             if done.returncode:
                 raise Missing(f"useradd: {done.stderr.strip()}")
@@ -359,7 +397,7 @@ class Account:
         for directory in (self.home, self.home / ".config", self.home / ".config/containers", self.runtime):
             directory.mkdir(mode=0o700)
         (self.home / ".config/containers/containers.conf").write_text(
-            '[engine]\ncgroup_manager = "cgroupfs"\nevents_logger = "file"\nruntime = "runc"\n')
+            f'[engine]\ncgroup_manager = "cgroupfs"\nevents_logger = "file"\nruntime = "{podman_runtime()}"\n')
         for path in [self.home, self.runtime, *self.home.rglob("*")]:
             os.chown(path, self.uid, self.uid)
         groups = Groups(self.uid) if IS_ROOT else None
@@ -410,13 +448,7 @@ class Account:
 
 
 @dataclass(repr=False)
-class Outcome:
-    status: int
-    stdout: str
-    stderr: str
-    seconds: float
-    result: dict = field(default_factory=dict)
-
+class Outcome(Ended):
     @property
     def verdict(self):
         return self.result.get("verdict", "")
@@ -500,7 +532,7 @@ class Cages:
         self.root = {"rootfs": str(lab.rootfs())} if engine.is_bare else {"image": IMAGE}
 
     def _make_caller(self, name):
-        made = caller(name)
+        made = caller(name, CONTAINER_USER_ID)
         self.lab.stack.callback(made.close)
         return made
 
@@ -512,7 +544,7 @@ class Cages:
               "cwd": "/work"}
         more = dict(more)
         fs |= more.pop("fs", {})
-        table = {"backend": self.engine.backend, "timeout": "20s", "memory": "256MB", "pids": 64,
+        table = {"backend": self.engine.backend, "timeout": "120s" if EMULATED else "20s", "memory": "256MB", "pids": 64,
                  "container": self.engine.container | more.pop("container", {})} | self.root
         table |= {"filesystem": {key: value for key, value in fs.items() if value is not None}}
         return {key: value for key, value in (table | more).items() if value is not None}
@@ -541,15 +573,7 @@ class Cages:
 
     @staticmethod
     def finish(process, input=None, timeout=60):  # noqa: A002  (as subprocess calls it)
-        begin = time.monotonic()
-        try:
-            stdout, stderr = process.communicate(input, timeout=timeout * TIME_SCALE)
-        except subprocess.TimeoutExpired:
-            process.kill()
-            stdout, stderr = process.communicate()
-            raise AssertionError(f"it does not end: {stdout!r} {stderr!r}") from None
-        return Outcome(process.returncode, stdout.decode(errors="replace"), stderr.decode(errors="replace"),
-                       time.monotonic() - begin)
+        return Outcome.of(process, timeout, input)
 
     def command(self, *words, input=None, env=None, **options):  # noqa: A002
         """Runs toolcage with these words."""
@@ -614,6 +638,8 @@ class Cages:
         found = {f"container {one}" for one in self.containers()}
         found |= {f"directory {one}" for one in self.run_directories()}
         found |= {f"group {one}" for one in cage_groups(self.caller.groups)}
+        if not self.engine.is_bare:
+            found |= {f"group {one}" for one in engine_groups()}
         if self.caller.groups:
             found |= {f"group {one}" for one in self.caller.groups.children()}
         # The root directories of containers; the daemons have mounts of their own there, too.

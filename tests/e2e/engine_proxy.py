@@ -7,7 +7,6 @@ import os
 import re
 import socket
 import threading
-import time
 
 LARGE = 64 << 20
 
@@ -129,11 +128,3 @@ def read_request(client):
             break
         body += part
     return head + b"\r\n\r\n" + body
-
-
-def wait_until(check, seconds):
-    """Waits for what happens in the background: the last value."""
-    end = time.monotonic() + seconds
-    while not (value := check()) and time.monotonic() < end:
-        time.sleep(0.05)
-    return value

@@ -5,27 +5,21 @@ and what came out. The fixtures are imported by the modules that use them."""
 import json
 import shutil
 import subprocess
-import time
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 import pytest
 
 from conftest import skip_or_fail
+from ended import Ended
 from gate_world import ENVIRONMENT, Missing, World, names
-from native import IS_ROOT, REPO, SLOW, TIME_SCALE, caller, processes
+from native import IS_ROOT, REPO, SLOW, TIME_SCALE, caller, processes  # noqa: F401  (for the tests)
 
 PYTHON = ("/usr/bin/python3", "-I", "-S", "-B", "-c")
 
 
 @dataclass
-class Outcome:
+class Outcome(Ended):
     """How a program ended, in a cage or without one."""
-
-    status: int
-    stdout: str
-    stderr: str
-    seconds: float
-    result: dict = field(default_factory=dict)
 
     @property
     def said(self):
@@ -82,15 +76,7 @@ class Cage:
 
     @staticmethod
     def finish(process, timeout=40):
-        begin = time.monotonic()
-        try:
-            stdout, stderr = process.communicate(timeout=timeout * TIME_SCALE)
-        except subprocess.TimeoutExpired:
-            process.kill()
-            stdout, stderr = process.communicate()
-            raise AssertionError(f"it does not end: {stdout!r} {stderr!r}") from None
-        return Outcome(process.returncode, stdout.decode(errors="replace"), stderr.decode(errors="replace"),
-                       time.monotonic() - begin)
+        return Outcome.of(process, timeout)
 
     def bare(self, *command):
         """Without a cage: what the world itself allows."""

@@ -22,6 +22,8 @@ IS_ROOT = os.geteuid() == 0
 # How much slower than usual this machine is.
 TIME_SCALE = float(os.environ.get("TOOLCAGE_TIME_SCALE") or os.environ.get("TIME_SCALE") or 1)
 ORDINARY_ID = 21000 if IS_ROOT else os.getuid()
+# Of tests with containers, which run beside those with cages: a user's keys, for one, are counted for all that it runs.
+CONTAINER_USER_ID = 21002 if IS_ROOT else os.getuid()
 # Where all would take too long, one of each kind is run: in an emulated machine, which is there for its
 # other kernel, and with sanitizers, which look at toolcage's own code.
 SANITIZED = TOOLCAGE.exists() and b"__asan_init" in TOOLCAGE.read_bytes()
@@ -102,7 +104,7 @@ class Groups:
                 (path / "cgroup.kill").write_text("1")
         for path in [*self.children()[::-1], *self.elsewhere, *self.inner, *self.paths]:
             # A group is busy for a moment after its last process has gone.
-            end = time.monotonic() + 2
+            end = time.monotonic() + 20
             while path.exists() and time.monotonic() < end:
                 try:
                     path.rmdir()
@@ -136,15 +138,15 @@ class Caller:
             self.groups.remove()
 
 
-def caller(name):
+def caller(name, ordinary_id=ORDINARY_ID):
     """A Caller by its name."""
     if name == "root":
         return Caller("root", 0)
     if name == "user":
         # Whoever runs the tests without privileges has what its session gave it.
-        return Caller("user", ORDINARY_ID, Groups(ORDINARY_ID) if IS_ROOT else None)
+        return Caller("user", ordinary_id, Groups(ordinary_id) if IS_ROOT else None)
     if name == "container":
-        return Caller("container", ORDINARY_ID, prefix=(str(PROGRAMS / "like-container"),))
+        return Caller("container", ordinary_id, prefix=(str(PROGRAMS / "like-container"),))
     raise ValueError(name)
 
 
@@ -166,10 +168,11 @@ def processes():
 
 
 def kill_session(session):
-    """Ends what is left of a session that we started, whatever became of its leader."""
-    for pid, (_, its_session, _) in processes().items():
-        if its_session == session:
-            with contextlib.suppress(ProcessLookupError):
+    """Ends what is left of a session that we started, whatever became of its leader. Called after every attempt: it
+    asks the kernel, and reads no file."""
+    for name in os.listdir("/proc"):
+        with contextlib.suppress(ProcessLookupError, ValueError):
+            if os.getsid(pid := int(name)) == session:
                 os.kill(pid, signal.SIGKILL)
 
 
@@ -199,10 +202,10 @@ def temporary_files(uid):
     business there. Those that tests make (toolcage-WORD-abcdefgh) do not count."""
     found = set()
     for place in ("/tmp", "/var/tmp", "/dev/shm", "/run", "/run/lock"):
-        with contextlib.suppress(FileNotFoundError):
-            for entry in os.scandir(place):
+        for entry in os.scandir(place) if os.path.isdir(place) else ():
+            with contextlib.suppress(FileNotFoundError):  # others remove what is theirs meanwhile
                 owner = entry.stat(follow_symlinks=False).st_uid
-                if owner == uid and (uid == ORDINARY_ID or re.match(r"toolcage|tc-|cage", entry.name)):
+                if owner == uid and (uid in (ORDINARY_ID, CONTAINER_USER_ID) or re.match(r"toolcage|tc-|cage", entry.name)):
                     found.add(entry.path)
     return {path for path in found if not re.search(r"/toolcage-[a-z]+-[a-z0-9_]{8}$", path)}
 

@@ -6,6 +6,7 @@ which belong to one caller. `Host.problems()` says what somebody did to them.
 """
 
 import contextlib
+import functools
 import hashlib
 import itertools
 import os
@@ -46,6 +47,12 @@ def walk(*places):
     return found
 
 
+@functools.cache
+def digest_of_a_program(path):
+    """Of what is copied into every host; nobody builds while tests run."""
+    return hashlib.sha256(path.read_bytes()).hexdigest()
+
+
 class Host:
     """A directory full of canaries that belong to one caller."""
 
@@ -54,6 +61,7 @@ class Host:
         self.token = "canary-" + secrets.token_hex(12)
         self.base = Path(tempfile.mkdtemp(prefix="toolcage-native-", dir="/var/tmp"))
         self.base.chmod(0o755)
+        self.contents = {}
         self.stack = contextlib.ExitStack()
         self.stack.callback(shutil.rmtree, self.base, ignore_errors=True)
         try:
@@ -65,7 +73,7 @@ class Host:
         except BaseException:
             self.stack.close()
             raise
-        self.machine, self.contents = self._machine(), {}
+        self.machine = self._machine()
         self.before = self._files()
 
     def close(self):
@@ -90,6 +98,17 @@ class Host:
         self._own(path, mode)
         return path
 
+    def _program(self, name, source, mode=0o755, owner=None):
+        """A copy of a program. Its content is known, so that it need not be read again for each host."""
+        path = self.base / name
+        shutil.copy(source, path)
+        self._own(path)
+        if owner is not None:
+            os.chown(path, owner, owner)
+        path.chmod(mode)
+        self.contents[path] = path.lstat().st_ctime_ns, digest_of_a_program(source)
+        return path
+
     def _make_files(self):
         for name in ("host", "bin", "data", "data/sub", "work", "work/sub", "work/ro", "other", "third"):
             self._directory(name)
@@ -103,20 +122,15 @@ class Host:
         self._file("input.txt", "input of the caller", 0o600)
         self._file("host/signals", "")
         (self.base / "data/link").symlink_to(self.base / "secret/secret.txt")
-        for name in ("escape-attempts", "another", "setuid-attempts"):
-            shutil.copy(PROGRAMS / "escape-attempts", self.base / "bin" / name)
-            self._own(self.base / "bin" / name, 0o755)
-        if IS_ROOT:  # nobody else can make a program of somebody else
-            os.chown(self.base / "bin/setuid-attempts", OTHER_ID, OTHER_ID)
-        (self.base / "bin/setuid-attempts").chmod(0o4755)
+        attempts = PROGRAMS / "escape-attempts"
+        self.program = self._program("bin/escape-attempts", attempts)
+        self._program("bin/another", attempts)
+        # Nobody but root can make a program of somebody else.
+        self._program("bin/setuid-attempts", attempts, 0o4755, OTHER_ID if IS_ROOT else None)
         # The build may lie where only its owner can go.
-        shutil.copy(TOOLCAGE, self.base / "host/toolcage")
-        self._own(self.base / "host/toolcage", 0o755)
+        self.toolcage = self._program("host/toolcage", TOOLCAGE)
         # The host's own helpers run a file of their own: nobody keeps the enemy's program busy.
-        shutil.copy(PROGRAMS / "escape-attempts", self.base / "host/helper")
-        self._own(self.base / "host/helper", 0o755)
-        self.program, self.toolcage = self.base / "bin/escape-attempts", self.base / "host/toolcage"
-        self.helper = self.base / "host/helper"
+        self.helper = self._program("host/helper", attempts)
         self.scratch = Path(tempfile.mkdtemp(prefix="toolcage-scratch-", dir="/dev/shm"))
         self.stack.callback(shutil.rmtree, self.scratch, ignore_errors=True)
         self._own(self.scratch)

@@ -17,8 +17,9 @@ import time
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from native import REPO, TIME_SCALE, kill_session, own_groups, processes_of
-from native_host import FD_DIRECTORY, FD_NAMESPACE, FD_SECRET, FD_SOCKET, OTHER_ID, walk
+from conftest import skip_or_fail
+from native import REPO, TIME_SCALE, caller, kill_session, own_groups, processes_of
+from native_host import FD_DIRECTORY, FD_NAMESPACE, FD_SECRET, FD_SOCKET, OTHER_ID, Host, walk
 
 sys.path.insert(0, str(REPO / "tests" / "escape"))
 from table import CONTROLS, GRANTS  # noqa: E402  (the table lies beside the programs)
@@ -193,10 +194,11 @@ def read_terminal(fd):
 
 
 class Visitor:
-    """Comes to a port of the host until somebody answers."""
+    """Comes to a port of the host until somebody answers: as long as the attempt lasts, which on an emulated processor may
+    take seconds to begin. Ten minutes, should nobody close it."""
 
     CODE = """import socket, sys, time
-for _ in range(60):
+for _ in range(12000):
     try:
         socket.create_connection(("127.0.0.1", int(sys.argv[1])), 1).close()
         break
@@ -334,3 +336,16 @@ def refusal(host, cage):
     """Why this caller cannot have such a cage on this host; "" if it can."""
     outcome = run(host, CONTROLS[0], cage)
     return outcome.result["reason"] if outcome.verdict == "error" else ""
+
+
+@contextlib.contextmanager
+def jail_host(name):
+    """A host of this caller, for tests that need a jail: without one they are skipped."""
+    host = Host(caller(name))
+    try:
+        if reason := refusal(host, "jail"):
+            skip_or_fail("jail", reason)
+        yield host
+    finally:
+        host.close()
+        host.who.close()

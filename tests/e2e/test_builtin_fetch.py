@@ -96,7 +96,7 @@ def test_a_large_answer_is_cut(fetch):
 
 def test_a_server_that_says_nothing_does_not_hold_it(fetch):
     result = refused(fetch("http://allowed.test:7001/", timeout=1), "has not answered within 1 seconds")
-    assert result["usage"]["duration_ms"] < 5000 * TIME_SCALE
+    assert result["usage"]["duration_ms"] < 15000
 
 
 def test_proxies_of_the_environment_are_not_used(fetch):

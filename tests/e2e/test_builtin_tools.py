@@ -205,7 +205,7 @@ def test_a_sparse_file_of_a_terabyte_is_no_trouble(good, bad, tmp_path):
     assert "use byte_offset" in bad("read_file", path="huge", offset=2)
     assert "too much to edit" in bad("edit_file", path="huge", old_text="end", new_text="x")
     assert good("search_files", pattern="end")["files_skipped"] == 1
-    assert time.monotonic() - start < 5 * TIME_SCALE
+    assert time.monotonic() - start < 30
 
 
 def test_a_file_that_changes_all_the_time_can_be_read(good, tmp_path):
@@ -411,7 +411,7 @@ def test_a_directory_with_very_many_names(good, tmp_path):
     assert output["entries"][4000]["name"].startswith("04000-")
     output = good("search_files", pattern="x", path="many")
     assert output["files_searched"] == 12_001 and not output["truncated"]
-    assert time.monotonic() - start < 5 * TIME_SCALE
+    assert time.monotonic() - start < 30
     shutil.rmtree(folder)
 
 
@@ -508,7 +508,7 @@ def test_bombs_in_patterns_do_not_go_off(bad, tmp_path, pattern, said):
     (tmp_path / "a").write_text("a" * 5000 + "b\n")
     start = time.monotonic()
     assert re.search(said, bad("search_files", pattern=pattern))
-    assert time.monotonic() - start < 5 * TIME_SCALE
+    assert time.monotonic() - start < 30
 
 
 def test_bombs_in_globs_do_not_go_off(good, tmp_path):
@@ -517,7 +517,7 @@ def test_bombs_in_globs_do_not_go_off(good, tmp_path):
     assert good("search_files", pattern="x", glob="*a" * 60 + "b")["matches"] == []
     assert good("search_files", pattern="x", glob="{" * 50 + "a" + "}" * 50)["matches"] == []
     assert good("search_files", pattern="x", glob="[")["matches"] == []
-    assert time.monotonic() - start < 5 * TIME_SCALE
+    assert time.monotonic() - start < 30
 
 
 # ---- in cages -----------------------------------------------------------------------------------

@@ -7,8 +7,10 @@ policy engine, and the one of a program that tries it inside. They must be the s
 
 import itertools
 import json
+import os
 import random
 import subprocess
+import time
 
 import pytest
 
@@ -175,13 +177,16 @@ def test_files_made_in_a_grant_belong_to_the_caller(toolcage, tmp_path, tree):
 
 def test_command_does_not_run_as_host_root(build_dir, tmp_path):
     """Seen from the host: the real user id of a process in the cage."""
-    process = subprocess.Popen([build_dir / "src" / "toolcage", "exec", "--", "sh", "-c", "echo ready; exec sleep 20"],
+    seconds = f"60.{os.getpid()}"  # that nobody else sleeps
+    process = subprocess.Popen([build_dir / "src" / "toolcage", "exec", "--", "sh", "-c", f"echo ready; exec sleep {seconds}"],
                                stdout=subprocess.PIPE, text=True, cwd=tmp_path)
     try:
         assert process.stdout.readline() == "ready\n"
-        found = subprocess.run(["ps", "-eo", "uid,args"], capture_output=True, text=True, check=True).stdout
-        owners = {line.split()[0] for line in found.splitlines() if line.split()[1:] == ["sleep", "20"]}
+        owners, end = set(), time.monotonic() + 20
+        while not owners and time.monotonic() < end:  # it is ready a little before it sleeps
+            found = subprocess.run(["ps", "-eo", "uid,args"], capture_output=True, text=True, check=True).stdout
+            owners = {line.split()[0] for line in found.splitlines() if line.split()[1:] == ["sleep", seconds]}
         assert owners and "0" not in owners
     finally:
         process.terminate()
-        process.wait(10)
+        process.wait(30)

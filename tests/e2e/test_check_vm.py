@@ -5,6 +5,7 @@ import importlib.machinery
 import importlib.util
 import io
 import subprocess
+import sys
 import tarfile
 
 import conftest
@@ -94,6 +95,28 @@ def test_only_programs_that_match_run(check_vm, tmp_path):
         (tmp_path / "tests").mkdir(exist_ok=True)
         (tmp_path / "tests" / name).touch(mode)
     assert check_vm.c_programs(tmp_path, "test_call* test_native*") == ["test_native", "test_native_mounts"]
+
+
+def test_what_is_installed_must_work_in_the_machine(check_vm, monkeypatch):
+    """Otherwise a container that cannot be made there would be a skip."""
+    monkeypatch.setattr(check_vm, "is_installed", {"crun", "runsc", "podman"}.__contains__)
+    monkeypatch.setenv("TOOLCAGE_MUST_WORK", "jail")
+    assert check_vm.must_work() == "jail,oci/crun,gvisor"
+
+
+def test_missing_package_is_left_out_only_where_it_may_be(check_vm, monkeypatch):
+    image = sys.modules[check_vm.Problem.__module__]
+    monkeypatch.setattr(image, "installed_packages", lambda: {"bash": ("bash", "5", [["libc6"]]), "libc6": ("libc6", "2", [])})
+    assert image.with_dependencies({"bash"}, {"crun"}) == {"bash": "5", "libc6": "2"}
+    with pytest.raises(check_vm.Problem, match="not installed: crun"):
+        image.with_dependencies({"bash", "crun"})
+
+
+def test_packages_of_containers_may_be_missing(check_vm, monkeypatch):
+    image = sys.modules[check_vm.Problem.__module__]
+    monkeypatch.setenv("VM_PACKAGES", "docker.io")
+    needed, optional = image.listed_packages()
+    assert {"bash", "docker.io"} <= needed and {"crun", "podman", "runc", "runsc"} <= optional and not needed & optional
 
 
 def test_unknown_round_is_refused(repo):

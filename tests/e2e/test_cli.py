@@ -203,6 +203,25 @@ def test_tools_are_listed_one_by_one(toolcage, policy):
         "reader (line 13), careful (line 17)", "no agent", "late (line 15), careful (line 17)"]
 
 
+def test_policy_without_tools_says_so(toolcage, tmp_path):
+    (tmp_path / "none.toml").write_text("version = 1\n")
+    for verb in ("tools", "explain"):
+        done = toolcage(verb, "--policy", tmp_path / "none.toml")
+        assert (done.returncode, done.stderr) == (0, "")
+        assert done.stdout == "the policy has no tools; [tool.NAME] defines one\n"
+
+
+def test_help_tells_what_an_option_means_to_the_verb(toolcage):
+    assert "whose cage the server gets" in toolcage("mcp", "--help").stdout
+    assert "only calls of this tool" in toolcage("journal", "--help").stdout
+    assert "[defaults]" in toolcage("exec", "--help").stdout
+
+
+def test_shell_without_completion_is_named(toolcage):
+    done = toolcage("completion", "tcsh")
+    assert done.returncode == 125 and '"tcsh"' in done.stderr and "bash, zsh or fish" in done.stderr
+
+
 # ---- completion ----------------------------------------------------------------------------------
 
 
@@ -273,6 +292,19 @@ def test_bash_completes_values(bash, policy):
     assert bash("dump", "--policy", "pol") == ["policy.toml"]
     assert bash("dump", "-p", "pol") == ["policy.toml"]
     assert bash("tools", "x") == []
+    assert bash("mcp", "config", "--client", "c") == ["claude-desktop", "claude-code", "cursor"]
+    assert bash("exec", "--mode", "") == ["live", "replay"]
+    assert bash("image", "build", "--from", "") == ["host", "debootstrap"]
+    assert bash("image", "load", "--engine", "p") == ["podman", "podman,docker"]
+    assert bash("journal", "show", "--verdict", "invalid") == ["invalid_input", "invalid_output"]
+    assert bash("selftest", "oci/r") == ["oci/runc"]
+
+
+def test_bash_completes_the_parts_of_verbs_and_what_follows_them(bash, policy):
+    assert bash("grant", "") == ["add", "list", "revoke"]
+    assert bash("image", "") == ["build", "list", "show", "rm", "load"]
+    assert bash("image", "show", "") == bash("grant", "add", "") == []
+    assert bash("journal", "import", "pol") == ["policy.toml"]
 
 
 def test_bash_completes_tools_of_the_policy(bash, policy):
@@ -333,6 +365,9 @@ def test_zsh_completes_values(zsh):
     assert zsh("explain", "")[-1] == "1:argument:_toolcage_tools"
     assert zsh("help", "")[-1] == "1:argument:_toolcage_verbs"
     assert zsh("dump", "")[-1] == "1:argument:_files"
+    assert zsh("selftest", "")[-1].startswith("1:argument:(process jail oci ")
+    assert zsh("grant", "")[-2:] == ["1:part:(add list revoke)", "2:argument: "]
+    assert zsh("journal", "")[-1] == "2:argument:_files"
 
 
 def test_zsh_completes_tools_of_the_policy(zsh, policy):
@@ -400,6 +435,10 @@ def test_fish_completes_values(fish, policy):
     assert "policy.toml" in fish("toolcage dump pol")
     assert "policy.toml" in fish("toolcage dump --policy pol")
     assert fish("toolcage tools x") == {}
+    assert "oci/runc" in fish("toolcage selftest ")
+    assert sorted(fish("toolcage grant ")) == ["add", "list", "revoke"]
+    assert "policy.toml" in fish("toolcage journal import pol")
+    assert sorted(fish("toolcage exec --mode ")) == ["live", "replay"]
 
 
 def test_fish_completes_tools_of_the_policy(fish, policy):

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """What a hostile tool has tried against containers of bare runtimes and gVisor, kept so that it goes on failing: files
 that come back although they are hidden, setuid files in a granted directory, descriptors that fill the kernel's account
-of a user, named pipes, the first process of a container, and children that may not be killed.
+of a user, keys that are used up, named pipes, the first process of a container, and children that may not be killed.
 """
 
 import contextlib
@@ -228,8 +228,9 @@ def test_who_kills_gvisors_first_process_has_ended_its_own_call(cages):
 
 @on("crun")
 def test_who_became_another_user_does_not_outlive_the_command(cages):
-    script = ("import os, time\nif os.fork() == 0:\n    os.setuid(0)\n    os.setsid()\n    print('became', os.getuid())\n"
-              "    os.sys.stdout.flush()\n    time.sleep(123.25)\ntime.sleep(0.3)")
+    script = ("import os, time\nreader, writer = os.pipe()\nif os.fork() == 0:\n    os.setuid(0)\n    os.setsid()\n"
+              "    print('became', os.getuid())\n    os.sys.stdout.flush()\n    os.write(writer, b'x')\n"
+              "    time.sleep(123.25)\nos.read(reader, 1)")
     libraries = [f"/usr/{name}:/{name}" for name in ("lib", "lib64") if os.path.isdir(f"/usr/{name}")]
     outcome = cages.result(os.path.realpath(sys.executable), "-c", script, fs={"readable": ["/usr", *libraries]},
                            container={"cap_add": ["SETUID"]}, timeout=f"{int(15 * TIME_SCALE)}s")
@@ -266,3 +267,38 @@ def sandbox_groups(top):
             fields = dict(line.split(":", 1) for line in text.splitlines() if ":" in line)
             if fields["Uid"].split()[0] == str(NOBODY):
                 yield pid, fields["Groups"].split()
+
+
+# ---- keys of the kernel ---------------------------------------------------------------------------
+
+KEYS = """
+import ctypes, errno, platform, sys, time
+add_key = {"x86_64": 248, "aarch64": 217}[platform.machine()]
+call, count, refused = ctypes.CDLL(None, use_errno=True).syscall, 0, 0
+while refused < 20:  # for a while: keys of ended processes are taken back with time
+    if call(add_key, b"user", b"toolcage-%d" % count, b"x", ctypes.c_size_t(1), -2) >= 0:
+        count, refused = count + 1, 0
+    elif ctypes.get_errno() == errno.EDQUOT:
+        refused += 1
+        time.sleep(0.01)
+print(count, flush=True)
+sys.stdin.read()
+"""
+
+
+@contextlib.contextmanager
+def no_key_left(uid):
+    """A process of this user that has all the keys that its user may have."""
+    with subprocess.Popen([sys.executable, "-c", KEYS], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+                          user=uid if IS_ROOT else None, group=uid if IS_ROOT else None,
+                          extra_groups=[] if IS_ROOT else None, cwd="/") as hog:
+        assert int(hog.stdout.readline()) > 100
+        yield
+
+
+@on("crun-user", *([] if SLOW else ["runc-user"]))
+def test_a_call_works_while_its_user_has_no_key_left(cages):
+    assert cages.result("true").verdict == "ok"
+    with no_key_left(cages.owner):
+        outcome = cages.result("cat", "/proc/keys")
+    assert outcome.verdict == "ok" and outcome.stdout == "", outcome

@@ -117,6 +117,12 @@ class Generator:
         return self.random.choice([globs, {"globs": globs}, {"globs": globs, "max_file": self.size(),
                                                              "max_files": self.count()}])
 
+    def mcp(self):
+        table = {"tools": self.some(("echo", "read_*", "caf\u00e9")), "message": self.random.choice(["1KiB", "4MB", "64MiB"]),
+                 "features": self.some(("resources", "prompts", "logging", "completions", "sampling", "elicitation", "roots")),
+                 "rate": self.count(), "calls": self.random.choice([1, 16, 1024]), "pin": self.path(0)}
+        return {key: table[key] for key in self.some(table, 6)}
+
     def container(self):
         table = {"engine": self.random.choice(["podman", "docker", "none"]),
                  "runtime": self.random.choice(["crun", "runc", "runsc"]),
@@ -161,7 +167,7 @@ class Generator:
             made |= {"description": self.text(), "builtin": self.random.choice(BUILTINS)}
         elif tool:
             made |= {"description": self.text(), "command": self.command(), "parameters": self.schema(),
-                     "returns": self.schema()}
+                     "returns": self.schema(), "mcp": self.mcp()}
         if container or not tool:
             made["container"] = self.container()
         if backend in ("oci", "gvisor", "microvm") or not tool:

@@ -5,19 +5,21 @@ The table is tests/escape/table.py, the enemy tests/escape/*.c, the canaries nat
 """
 
 import os
+import re
 import signal
 import subprocess
 import time
+from pathlib import Path
 
 import pytest
 
 from conftest import skip_or_fail
-from native import IS_ROOT, PROGRAMS, SLOW, caller
+from native import IS_ROOT, PROGRAMS, SLOW, TIME_SCALE, caller
 from native_host import Host
 from native_run import refusal, run
 from table import ATTEMPTS, CONTROLS, ESSENTIAL, HELPERS
 
-pytestmark = pytest.mark.native
+pytestmark = [pytest.mark.native, pytest.mark.apart]
 
 # In a place like an unprivileged container only `process` can work.
 CAGES = [("jail", "root"), ("jail", "user"), ("process", "root"), ("process", "user"), ("process", "container"),
@@ -46,6 +48,15 @@ class Hosts:
         if outcome.problems:
             self.drop(name)
         return outcome
+
+    def late(self, name):
+        """What shows only after the attempt has ended: whoever got a signal writes it down when it has its turn."""
+        end = time.monotonic() + 20 * TIME_SCALE
+        while not (problems := self.get(name).problems()) and time.monotonic() < end:
+            time.sleep(0.01)
+        if problems:
+            self.drop(name)
+        return problems
 
     def cage(self, name, attempt, cage):
         """The same in a cage that this host must have."""
@@ -87,16 +98,26 @@ def test_table_is_large_enough():
     assert sum(not attempt.may_be_absent for attempt in ATTEMPTS) >= 200
 
 
+def wait_for_keys(uid):
+    """A user may have 200 keys, and those of processes that nobody has waited for count, too."""
+    end = time.monotonic() + 30 * TIME_SCALE
+    while (found := re.search(rf"^ *{uid}:.* (\d+)/200 ", Path("/proc/key-users").read_text(), re.M)) and \
+            int(found[1]) > 150 and time.monotonic() < end:
+        time.sleep(0.05)
+
+
 @pytest.mark.tree  # no part of toolcage is in it
-@pytest.mark.parametrize("user", ["root" if IS_ROOT else "user"] if SLOW else ["user", "root"])
+@pytest.mark.parametrize("user", ["root"] if SLOW else ["user", "root"])  # as a user: on this kernel, not on every one
 @pytest.mark.parametrize("attempt", CHOSEN, ids=by_name)
 def test_works_without_a_cage(hosts, attempt, user):
     if attempt.proof == "root" and user == "user":
         pytest.skip("takes privileges; shown as root")
+    if attempt.name.startswith("keyring"):
+        wait_for_keys(hosts.get(user).who.uid)
     outcome = hosts.run(user, attempt)
     if attempt.may_be_absent and not outcome.escaped:
         pytest.skip(f"cannot be shown here: {attempt.may_be_absent}")
-    assert outcome.escaped, outcome
+    assert outcome.escaped or hosts.late(user), outcome
 
 
 def assert_held(outcome, attempt):

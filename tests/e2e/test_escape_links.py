@@ -9,10 +9,8 @@ import time
 
 import pytest
 
-from conftest import skip_or_fail
-from native import IS_ROOT, SLOW, TIME_SCALE, caller
-from native_host import Host
-from native_run import Run, refusal, run
+from native import IS_ROOT, SLOW, TIME_SCALE
+from native_run import Run, jail_host, run
 from table import Attempt
 
 pytestmark = pytest.mark.native
@@ -24,14 +22,8 @@ ROUNDS = 4 if SLOW else 15
 
 @pytest.fixture(params=USERS)
 def host(request):
-    made = Host(caller(request.param))
-    if reason := refusal(made, "jail"):
-        made.close()
-        made.who.close()
-        skip_or_fail("jail", reason)
-    yield made
-    made.close()
-    made.who.close()
+    with jail_host(request.param) as made:
+        yield made
 
 
 @contextlib.contextmanager

@@ -61,3 +61,21 @@ def test_relative_paths_that_examples_grant_are_in_the_tree(repo):
                 assert (path.parent / name).exists(), f"{path.name}: {name}"
                 found += 1
     assert found >= 3
+
+
+@pytest.mark.parametrize("policy, tool, arguments, words", [
+    ("policy.yaml", "readable_size", '{"bytes": 1536}', "1.5KiB\n"),
+    ("policy.yaml", "read_docs", '{"page": "mcp.md"}', "# MCP\n"),
+    ("tool-files.toml", "list_notes", "{}", '"name":"garden.txt"'),
+    ("tool-files.toml", "count_words", '{"page": "garden.txt"}', "/notes/garden.txt"),
+])
+def test_small_tools_of_the_examples_answer(toolcage, must_work, examples, repo, policy, tool, arguments, words):
+    docs = examples.parent / "docs"
+    docs.mkdir(exist_ok=True)
+    shutil.copy(repo / "docs" / "mcp.md", docs)
+    docs.chmod(0o755)
+    done = toolcage("call", "--no-journal", "--policy", examples / policy, "--agent", "assistant", tool, arguments)
+    if done.returncode == 125:
+        must_work("jail", f"a jail cannot be built here: {done.stderr}")
+    assert (done.returncode, done.stderr) == (0, "")
+    assert words in done.stdout

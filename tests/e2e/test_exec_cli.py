@@ -33,12 +33,8 @@ def place(tmp_path_factory):
 
 
 @pytest.fixture(scope="module")
-def run(toolcage, must_work, place):
+def run(toolcage, jail, place):  # pylint: disable=unused-argument
     """Runs `toolcage exec` in the directory; skips when this host cannot build a jail."""
-    first = toolcage("exec", "--", "true", cwd=place)
-    if first.returncode != 0:
-        must_work("jail", f"a jail cannot be built here: {first.stderr}")
-
     def call(*args, **options):
         return toolcage("exec", *args, **({"cwd": place} | options))
 
@@ -172,14 +168,12 @@ def test_slow_reader_loses_nothing(spawn, size):
 
 
 def test_timeout_holds_although_nobody_reads(spawn):
-    begun = time.monotonic()
-    process = spawn("--timeout", "500ms", "--", "sh", "-c", "head -c 500000 /dev/zero; sleep 60")
+    process = spawn("--timeout", "500ms", "--", "sh", "-c", "head -c 500000 /dev/zero; sleep 600")
     # The reader comes late; by then the command is gone, and what it printed is what the pipes held.
     time.sleep(2)
-    output, errors = process.communicate(timeout=30)
+    output, errors = process.communicate(timeout=60)
     assert process.returncode == 124 and b"toolcage: timeout: " in errors
     assert 0 < len(output) <= 500_000
-    assert time.monotonic() - begun < 30
 
 
 def test_reader_that_goes_away_ends_the_command(spawn, place):

@@ -175,4 +175,4 @@ say(after=talk("allowed.test", 7000))
     begin = time.monotonic()
     outcome = one_cage.python([*RULES, "blackhole.test:80"], code, more="network_limits = { connections = 1000 }")
     assert outcome.said["after"] == "ping"
-    assert time.monotonic() - begin < 8 * TIME_SCALE
+    assert time.monotonic() - begin < 30 * TIME_SCALE

@@ -17,7 +17,7 @@ def handshake(world, host="allowed.test", *more):
     """A TLS handshake and a request; curl would choose the server name itself."""
     words = ["openssl", "s_client", "-brief", "-connect", f"{host}:443", "-CAfile", str(world.public / "ca.pem"), *more]
     request = r"GET / HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n"
-    return ("sh", "-c", f"printf '{request}' | timeout 5 {shlex.join(words)}")
+    return ("sh", "-c", f"printf '{request}' | timeout 15 {shlex.join(words)}")
 
 
 def established(outcome):
@@ -51,7 +51,7 @@ def test_server_name_of_the_rule_is_let_through(cage, world, mark, more):
 def test_another_server_name_is_refused(cage, world, mark, more, rules):
     need("openssl")
     outcome = cage.run(rules, *handshake(world, "allowed.test", "-servername", "other.test"), more=more)
-    assert not established(outcome) and outcome.seconds < 4
+    assert not established(outcome) and outcome.status != 124  # it was told so, and did not wait for ever
     assert greeted(world, mark) == [] and mentions(outcome, "other.test")
 
 
@@ -230,10 +230,10 @@ with connect("allowed.test", 80, 5) as sock:
 
 def test_curl_with_another_host(cage, world, mark):
     need("curl")
-    outcome = cage.run(WEB, "curl", "-sS", "-m", "5", "-H", "Host: other.test", "http://allowed.test/")
+    outcome = cage.run(WEB, "curl", "-sS", "-m", "15", "-H", "Host: other.test", "http://allowed.test/")
     assert outcome.status != 0 and hosts(world, mark) == []
-    outcome = cage.run(WEB, "curl", "-sS", "-m", "5", "--http2-prior-knowledge", "http://allowed.test/")
-    assert outcome.status != 0 and hosts(world, mark) == [] and outcome.seconds < 4
+    outcome = cage.run(WEB, "curl", "-sS", "-m", "15", "--http2-prior-knowledge", "http://allowed.test/")
+    assert outcome.status not in (0, 28) and hosts(world, mark) == []  # 28: its time was over
 
 
 def test_large_upload_of_the_right_host(one_cage):

@@ -24,8 +24,9 @@ def dial():
 first = [dial() for _ in range(5)]
 kinds = [one if isinstance(one, str) else "open" for one in first]
 first[0].close()
-time.sleep(0.3)
-again = dial()
+end = time.monotonic() + 10
+while isinstance(again := dial(), str) and time.monotonic() < end:
+    time.sleep(0.05)
 say(kinds=kinds, again="open" if not isinstance(again, str) else again,
     works=again.sendall(b"x") or again.recv(1).decode() if not isinstance(again, str) else "")
 """
@@ -120,4 +121,4 @@ with connect("allowed.test", 7003) as sock:
 """}[direction] + "say(got=got, seconds=time.monotonic() - begin)"
     said = one_cage.python(RULES, code, more='network_limits = { rate = "2MB" }').said
     # A second's worth may come at once.
-    assert said["got"] == 3_000_000 and 0.4 < said["seconds"] < 4 * TIME_SCALE, said
+    assert said["got"] == 3_000_000 and 0.4 < said["seconds"] < 20 * TIME_SCALE, said

@@ -66,7 +66,10 @@ def test_rule(cage, text, world, mark):
     rules, expected = TABLE[text]
     code = f"""
 def look(host, port):
-    problem, seconds = try_connect(host, port)
+    for _ in range(5):  # where the machine is busy, once may take long
+        problem, seconds = try_connect(host, port)
+        if seconds < 1:
+            break
     return [problem or "ok", seconds < 1]
 say(seen=[look(host, port) for host, port in {[entry[:2] for entry in expected]!r}])
 """

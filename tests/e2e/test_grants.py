@@ -409,6 +409,14 @@ def test_what_a_tool_did_to_the_terminal_is_undone_before_the_question(ask):
     assert terminal.seen.startswith(b"toolcage: a call")
 
 
+def test_blanks_do_not_push_what_matters_out_of_sight(ask):
+    terminal = ask("asked", {"x": "a" + " " * 3000 + "b\u00a0\u3000c        d"})
+    shown = terminal.until(QUESTION)
+    terminal.type(b"n\n")
+    terminal.end()
+    assert r"a\u{20 x3000}b\u{a0}\u{3000}c        d" in "\n".join(question_lines(shown))
+
+
 def test_what_cannot_be_shown_whole_is_not_asked(ask):
     terminal = ask("asked", {"x": "x" * 40000})
     assert terminal.end() == 125
@@ -446,11 +454,21 @@ def links(pid):
     return found
 
 
+def pauses(pid):
+    """How often it has gone to sleep."""
+    with open(f"/proc/{pid}/status", encoding="ascii") as file:
+        text = file.read()
+    return int(re.search(r"^voluntary_ctxt_switches:\s+(\d+)", text, re.M)[1])
+
+
 def until_it_waits(terminal):
-    end = time.monotonic() + 10
+    """It tries to get the terminal, pauses and tries again."""
+    end = time.monotonic() + 30
     while "/dev/tty" not in links(terminal.pid) and time.monotonic() < end:
         time.sleep(0.02)
-    time.sleep(0.2)
+    before = pauses(terminal.pid)
+    while pauses(terminal.pid) < before + 4 and time.monotonic() < end:
+        time.sleep(0.02)
 
 
 def hold(terminal):
@@ -471,6 +489,7 @@ def ask_kept(ask, place):
             while not (place / "go").exists():
                 time.sleep(0.01)
 
+        (place / "go").unlink(missing_ok=True)
         terminal = ask(tool, arguments, before=wait)
         kept.append(hold(terminal))
         (place / "go").touch()
@@ -506,11 +525,17 @@ def test_answer_belongs_to_the_question_in_front_of_it(build_dir, place):
 
 
 def test_answer_to_the_question_before_does_not_count_for_the_next(ask_kept):
-    terminal, kept = ask_kept("asked", {"x": "done-it"})
-    until_it_waits(terminal)
-    os.close(kept.pop())
-    assert QUESTION not in terminal.until(b"network ")
-    terminal.type(b"n\n")
+    for _ in range(3):
+        terminal, kept = ask_kept("asked", {"x": "done-it"})
+        until_it_waits(terminal)
+        os.close(kept.pop())
+        is_early = QUESTION not in terminal.until(b"network ")
+        terminal.type(b"n\n")
+        if is_early and QUESTION not in terminal.until(b"\0never", 0.1):
+            break
+        terminal.end()  # we were late: it was an answer to the question itself
+    else:
+        pytest.fail("there is no time before the question")
     before = len(terminal.until(QUESTION))
     terminal.type(b"y\n")
     assert terminal.end() == 0
@@ -552,7 +577,7 @@ def test_deadline_holds_when_the_terminal_takes_no_output(ask, place):
         os.dup2(out, 2)
 
     terminal = ask("quick", {}, before=stop_output)
-    end = time.monotonic() + 15
+    end = time.monotonic() + 30
     pid = 0
     while not pid and time.monotonic() < end:
         pid, status = os.waitpid(terminal.pid, os.WNOHANG)

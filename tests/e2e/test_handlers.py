@@ -6,11 +6,11 @@ import os
 import shutil
 import socket
 import subprocess
-import time
 from pathlib import Path
 
 import native
 import pytest
+from waiting import eventually, wait_until
 
 POLICY = """
 version = 1
@@ -335,25 +335,23 @@ def test_argv_runs_under_the_tool_instead_of_its_handler(root):
 
 
 def test_nothing_is_left_behind(root):
-    """Processes and control groups of a host that calls and of one that is killed in a call."""
+    """Processes and control groups of a host that is killed in a call."""
     before = set(native.processes())
     host = subprocess.Popen([root.host, root.policy, 'syscalls = "default"', "sleep", "{}"], env=root.environment,
                             stdout=subprocess.DEVNULL, preexec_fn=root.caller.become)
 
     def ours():
-        return [pid for pid, (_, _, command) in native.processes().items()
-                if pid not in before and str(root.host) in command]
+        return {pid: parent for pid, (parent, _, command) in native.processes().items()
+                if pid not in before and str(root.host) in command}
 
-    def wait(condition):
-        end = time.monotonic() + 10 * native.TIME_SCALE
-        while not condition() and time.monotonic() < end:
-            time.sleep(0.02)
-        return condition()
+    def function():
+        """Its process: a fork of the host that is not the host's child. What is to become init is, for a moment."""
+        return [pid for pid, parent in ours().items() if pid != host.pid and parent != host.pid]
 
-    assert wait(lambda: len(ours()) == 2), "the host and the function's process"
+    assert wait_until(function), f"no process of the function; the host: {host.poll()}, {ours()}"
     host.kill()
     host.wait()
-    assert wait(lambda: not ours())
+    assert not eventually(ours, 30)
     groups = [path for parent in native.own_groups().values() for path in Path(parent).glob(f"toolcage-*-{host.pid}-*")]
     root.result("echo")  # the next one sweeps
     assert not [path for path in groups if path.exists()]

@@ -9,13 +9,12 @@ import subprocess
 
 import pytest
 
-from conftest import skip_or_fail
-from native import IS_ROOT, ORDINARY_ID, PROGRAMS, SLOW, Caller, caller
+from native import IS_ROOT, ORDINARY_ID, PROGRAMS, SLOW, Caller
 from native_host import Host
-from native_run import refusal, run
+from native_run import jail_host, run
 from table import ATTEMPTS, CONTROLS
 
-pytestmark = pytest.mark.native
+pytestmark = [pytest.mark.native, pytest.mark.apart]
 
 HIDE = PROGRAMS / "hide-feature"
 BY_NAME = {attempt.name: attempt for attempt in ATTEMPTS + CONTROLS}
@@ -74,14 +73,8 @@ if SLOW:
 
 @pytest.fixture(scope="module", params=USERS)
 def host(request):
-    made = Host(caller(request.param))
-    if reason := refusal(made, "jail"):
-        made.close()
-        made.who.close()
-        skip_or_fail("jail", reason)
-    yield made
-    made.close()
-    made.who.close()
+    with jail_host(request.param) as made:
+        yield made
 
 
 def test_every_hidden_feature_is_in_the_table():

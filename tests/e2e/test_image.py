@@ -384,8 +384,9 @@ WRONG = {
     (): "what to do is missing",
     ("biuld",): 'did you mean "build"?',
     ("build", "x"): "--name NAME:TAG",
-    ("build", "--from", "scratch"): "host or debootstrap",
-    ("build", "--load", "podman,lxc"): "podman or docker",
+    ("build", "--from", "scratch"): '"scratch"',
+    ("load", "--engine", "podmn", "x"): '"podmn"',
+    ("build", "--load", "podman,lxc"): '"lxc"',
     ("build", "--engine", "podman"): "has no option --engine",
     ("show",): "needs the name of an image",
     ("show", "none/such"): "there is no image",
@@ -406,6 +407,13 @@ def test_wrong_invocation_is_told_what_is_wrong(toolcage, tmp_path, args):
 def test_relative_store_is_refused(toolcage, tmp_path):
     done = toolcage("image", "list", env={"TOOLCAGE_IMAGES": "store"}, cwd=tmp_path)
     assert done.returncode == 125 and "absolute" in done.stderr
+
+
+def test_store_that_is_a_file_is_refused_with_the_way_out(toolcage, tmp_path):
+    (tmp_path / "store").write_text("")
+    for args in (("list",), ("build",)):
+        done = toolcage("image", *args, env={"TOOLCAGE_IMAGES": str(tmp_path / "store")})
+        assert done.returncode == 125 and "remedy: name a directory in TOOLCAGE_IMAGES" in done.stderr, done.stderr
 
 
 def test_store_that_others_can_write_is_refused(toolcage, copy):

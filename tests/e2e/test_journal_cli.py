@@ -257,6 +257,14 @@ def test_show_takes_conditions(toolcage, journal, option, value, expected):
     assert [row["call_id"] for row in shown if row["kind"] == "call"] == [f"call-{i}" for i in expected]
 
 
+def test_show_lists_names_of_sessions_as_replay_takes_them(toolcage, probe, tmp_path):
+    session = "mcp-01a1e22d-1d3d-7c0f-b6eb-102c07e88ea4-server"
+    probe(tmp_path / "j.db", [call(0), call(1, session=session)])
+    lines = toolcage("journal", "--journal", tmp_path / "j.db", "show").stdout.splitlines()
+    assert [line[30:78].split()[0] for line in lines] == ["SESSION", "-", session]
+    assert len({line.index(word) for line, word in zip(lines, ("TOOL", "tool0", "tool1"))}) == 1
+
+
 def test_show_prints_one_record_in_full(toolcage, journal, check_schema):
     done = run(toolcage, "journal", "show", "call-3", "--journal", journal)
     assert re.search(r"^verdict +ok$", done.stdout, re.M) and '"stdout": "secret-0003\\n"' in done.stdout
@@ -621,7 +629,10 @@ def test_bad_keys_are_refused(toolcage, journal, keys, tmp_path):
 def test_changed_signature_is_found(toolcage, journal, keys, column):
     run(toolcage, "journal", "sign", "--key", keys / "mine", "--journal", journal)
     assert verify(toolcage, journal)["signatures"] == 1
-    changed_to = "row - 1" if column == "row" else f"replace({column}, '0', '1')"
+    middle = f"length({column}) / 2"  # not a letter of one's choice: a hash may have none of it
+    changed_to = "row - 1" if column == "row" else (
+        f"substr({column}, 1, {middle}) || CASE substr({column}, {middle} + 1, 1) WHEN '1' THEN '2' ELSE '1' END || "
+        f"substr({column}, {middle} + 2)")
     tamper(journal, (f"UPDATE signature SET {column} = {changed_to}",))
     verify(toolcage, journal, status=1)
 
@@ -799,6 +810,20 @@ def test_journal_is_found_where_it_is_said_to_be(toolcage, journal, tmp_path):
     assert run(toolcage, "journal", "verify", env={"XDG_STATE_HOME": str(tmp_path)}).returncode == 0
     done = run(toolcage, "journal", "show", "--journal", tmp_path / "missing", status=125)
     assert "there is no journal" in done.stderr and not (tmp_path / "missing").exists()
+
+
+def test_home_that_cannot_be_written_is_named_with_the_way_out(toolcage, tmp_path):
+    """Not the missing directory below it, which is what making the next one fails with."""
+    policy = tmp_path / "policy.toml"
+    policy.write_text('version = 1\n[tool.t]\ncommand = ["true"]\n')
+    for home, path in (("/proc/nobody", "/proc/nobody"), (tmp_path / "home", tmp_path / "home" / ".local")):
+        env = {"XDG_STATE_HOME": "", "TOOLCAGE_JOURNAL": "", "HOME": str(home)}
+        (tmp_path / "home").mkdir(mode=0o500, exist_ok=True)
+        if home != "/proc/nobody" and os.geteuid() == 0:
+            break
+        done = run(toolcage, "call", "--policy", policy, "t", env=env, status=125)
+        assert f"cannot make directory {path} for the journal" in done.stderr, done.stderr
+        assert "remedy: " in done.stderr and "TOOLCAGE_JOURNAL" in done.stderr
 
 
 def test_parts_are_completed(toolcage, build_dir):

@@ -204,7 +204,7 @@ def test_read_only_file_system_is_refused_before_anything_runs(place):
 
 
 def test_locked_journal_is_waited_for_and_then_named(place):
-    """A call that ran and cannot be recorded says so; one that has not begun does not begin."""
+    """And a call that cannot be recorded does not begin."""
     host = place.start("locked", "asked")
     assert host.stdout.readline() == b"open\n"
     lock = sqlite3.connect(place.journal, isolation_level=None)
@@ -214,8 +214,8 @@ def test_locked_journal_is_waited_for_and_then_named(place):
     host.stdin.flush()
     result = json.loads(host.stdout.readline())
     assert time.monotonic() - before > 3
-    assert (result["verdict"], result["stdout"], result["state_hash"]) == ("error", "0", None)
-    assert result["reason"].startswith('the call ended with "ok", but it is not in the journal: ')
+    assert (result["verdict"], result["stdout"], result["state_hash"]) == ("error", "", None)
+    assert result["reason"].startswith("the call was not made, since it could not be recorded: ")
     assert "lock" in result["reason"]
     lock.execute("ROLLBACK")
     lock.close()

@@ -52,7 +52,7 @@ def place(request):
 @pytest.fixture(autouse=True)
 def nothing_is_left(place):
     """Before and after each test."""
-    before_mounts, before_files = mounts(), temporary_files(place.who.uid)
+    before_mounts, before_files = set(mounts()), temporary_files(place.who.uid)
     yield
     left = soak.eventually(place.left)
     assert not left, left
@@ -60,7 +60,7 @@ def nothing_is_left(place):
     assert place.execute("jail_quick", "control-fork", stdout=subprocess.DEVNULL).wait(timeout=30 * TIME_SCALE) == 0
     assert not soak.eventually(lambda: cage_groups(place.who.groups))
     assert not place.who.groups or not place.who.groups.children()
-    assert mounts() == before_mounts
+    assert not set(mounts()) - before_mounts
     assert not temporary_files(place.who.uid) - before_files
 
 
@@ -96,7 +96,7 @@ def test_at_once_after_a_signal_to_toolcage(place, backend, ending, command):
     """Cancelled: the tree goes, and the status tells the signal."""
     process = running(place, backend, (command, "/none", "12"))
     process.send_signal(ending)
-    status = process.wait(timeout=10 * TIME_SCALE)
+    status = process.wait(timeout=30 * TIME_SCALE)
     left = place.left()
     # A payload that ended just before leaves its own status.
     assert status in {128 + ending, -ending, 125} | ({1} if command in ("outlive-daemon", "outlive-runaway") else set())
@@ -110,8 +110,8 @@ def test_soon_after_a_kill_of_toolcage(place, backend, command):
     """Nobody can clean up after SIGKILL but the kernel and the cage's own init; the fixture looks."""
     process = running(place, backend, (command, "/none", "12"))
     process.kill()
-    process.wait(timeout=10 * TIME_SCALE)
-    left = soak.eventually(place.left, 2)
+    process.wait(timeout=30 * TIME_SCALE)
+    left = soak.eventually(place.left, 3)  # by itself it ends after ten seconds, however slow the machine is
     assert not left, left
 
 
@@ -124,8 +124,8 @@ def test_soon_after_kills_at_random_moments(place, backend):
         process = place.execute(f"{backend}_long", *command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
         time.sleep(rng.random() * 0.03)
         process.kill()
-        process.wait(timeout=10 * TIME_SCALE)
-    left = soak.eventually(place.left, 2)
+        process.wait(timeout=30 * TIME_SCALE)
+    left = soak.eventually(place.left, 3)
     assert not left, left
 
 
@@ -136,9 +136,9 @@ def test_kill_of_a_cages_own_processes(place, backend):
     for pid, (parent, _, _) in processes().items():
         if parent == process.pid:
             os.kill(pid, signal.SIGKILL)
-    status = process.wait(timeout=10 * TIME_SCALE)
+    status = process.wait(timeout=30 * TIME_SCALE)
     assert status not in (0, 124), status
-    left = soak.eventually(place.left, 1)
+    left = soak.eventually(place.left, 3)
     assert not left, left
 
 

@@ -63,13 +63,6 @@ def place(tmp_path_factory):
     return directory
 
 
-@pytest.fixture(scope="module")
-def jail(toolcage, must_work, place):
-    first = toolcage("exec", "--", "true", cwd=place)
-    if first.returncode != 0:
-        must_work("jail", f"a jail cannot be built here: {first.stderr}")
-
-
 def sanitized(build_dir):
     return b"__asan_init" in (build_dir / "src" / "toolcage").read_bytes()
 

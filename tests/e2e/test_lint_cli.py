@@ -54,6 +54,16 @@ def test_exit_code_is_the_same_in_every_format(toolcage, policy, text, plain, st
     assert toolcage("lint", "--no-host", "--strict", *options, path).returncode == strict
 
 
+@pytest.mark.parametrize("text,name", [
+    ("version = 1\n", "TC-L168"), ("version = 1\n[agent.x]\ngrants = []\n", "TC-L168"), ("version = 1\n[defaults]\n", "TC-L168"),
+    ('version = 1\n[defaults]\ntimeout = "5s"\n', "TC-L162"),
+    ('version = 1\n[defaults]\ntimeout = "5s"\n[agent.x]\ngrants = []\n', "TC-L168"),
+], ids=["nothing", "agents", "empty defaults", "defaults for exec", "agents and defaults"])
+def test_policy_without_tools_has_one_finding(toolcage, policy, text, name):
+    found = json.loads(toolcage("lint", "--no-host", "--json", policy(text)).stdout)["findings"]
+    assert [finding["id"] for finding in found] == [name] and "tools" in found[0]["message"]
+
+
 @pytest.mark.parametrize("arguments", [
     [], ["--json", "--format", "human"], ["--format", "xml"], ["--format"], ["--strikt"], ["--json=yes"], ["a.toml", "b.toml"],
     ["--policy", "a.toml", "b.toml"], ["--json", "--json"], ["--format="],

@@ -15,7 +15,6 @@ import pytest
 
 from container_lab import HOSTILE, cages_of
 from engine_proxy import Proxy
-from native import TIME_SCALE
 
 pytestmark = pytest.mark.container
 ROOTFUL = ["docker", "podman"]
@@ -158,7 +157,7 @@ def test_a_volume_over_toolcages_own_directory_is_refused(docker, place):
 def test_an_engine_that_does_not_answer_holds_no_call(docker, tmp_path):
     """The call's own time limit is not over what comes before it and after it. Both at once, for they take long."""
     faults = {"DELETE .*/containers/": "ok", "GET .*/images/": "error"}
-    policy, begin = docker.policy(timeout="2s"), time.monotonic()
+    policy, begin = docker.policy(timeout="10s"), time.monotonic()
     with contextlib.ExitStack() as stack:
         calls = []
         for number, fault in enumerate(faults):
@@ -169,7 +168,7 @@ def test_an_engine_that_does_not_answer_holds_no_call(docker, tmp_path):
                                               env={"DOCKER_HOST": f"unix://{proxy.path}"})))
         for (proxy, call), verdict in zip(calls, faults.values(), strict=True):
             done = docker.finish(call)
-            assert time.monotonic() - begin < 2 + 10 * TIME_SCALE, done
+            assert time.monotonic() - begin < 45, done
             assert proxy.spoiled and json.loads(done.stdout)["verdict"] == verdict, done
 
 

@@ -140,7 +140,7 @@ def test_engine_itself_says_that_it_is_hardened(inspected):
 def test_engine_itself_says_what_runs(inspected):
     config = inspected["Config"]
     words = [inspected["Path"], *inspected["Args"]]
-    assert words[0].startswith("/.toolcage/") and "/bin/false" not in words, words
+    assert words[0].startswith("/.toolcage-") and "/bin/false" not in words, words
     assert config["Labels"]["io.toolcage.owner"] != "1:1:1"
     assert config.get("Healthcheck") in (None, {"Test": ["NONE"]}) or config["Healthcheck"]["Test"] == ["NONE"]
     assert "FROM_IMAGE=yes" not in json.dumps(words)

@@ -4,7 +4,7 @@
 The reader promises to refuse what YAML 1.1 and 1.2 take for different things. So for every scalar that it
 accepts as a value, PyYAML's SafeLoader must find the same type and the same value; the exceptions are listed
 here, each with its reason. Random scalars come from a fixed seed; all of a test go through one run of
-$TOOLCAGE_BUILD/tests/test_yaml --types.
+$TOOLCAGE_BUILD/tests/test_yaml_scalars --types.
 """
 
 import datetime
@@ -39,7 +39,7 @@ EXCEPTIONS = [leap_second, year_zero]
 @pytest.fixture(scope="module")
 def ask(build_dir):
     """(type, value) for each scalar, both as text."""
-    probe = build_dir / "tests" / "test_yaml"
+    probe = build_dir / "tests" / "test_yaml_scalars"
     assert probe.exists(), f"{probe} is not built"
 
     def run(scalars):

@@ -51,6 +51,8 @@ int helper_launch(int argc, char **argv)
     setpgid(0, 0);
     if (syscall(SYS_keyctl, KEYCTL_JOIN_SESSION_KEYRING, NULL) >= 0)
         syscall(SYS_add_key, "user", argv[1], argv[2], strlen(argv[2]), KEY_SPEC_SESSION_KEYRING);
+    /* Before the command can send one. It inherits none of it: exec forgets handlers, and closes the record. */
+    record_signals(argv[0]);
     int pid = fork();
     if (pid == 0) {
         sigset_t set;
@@ -66,7 +68,6 @@ int helper_launch(int argc, char **argv)
         fprintf(stderr, "cannot start %s: %s\n", argv[4], strerror(errno));
         _exit(USAGE);
     }
-    record_signals(argv[0]);
     int status = 0;
     while (waitpid(pid, &status, 0) < 0 && errno == EINTR)
         ;

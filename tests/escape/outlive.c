@@ -51,10 +51,9 @@ static int left_behind(void)
     return held("left a process behind; the host sees whether it lives");
 }
 
-/* A daemon by the book: fork, setsid, fork. */
-static int outlive_daemon(int argc, char **argv)
+/* Fork, setsid, fork. `detach`: what else it does on the way; NULL: nothing. */
+static int leave_grandchild(const char *path, void (*detach)(void))
 {
-    (void)argc;
     int pid = fork();
     if (pid < 0)
         return held("fork");
@@ -62,29 +61,32 @@ static int outlive_daemon(int argc, char **argv)
         return left_behind();
     setsid();
     ignore_signals();
-    prctl(PR_SET_PDEATHSIG, 0, 0, 0, 0);
-    forget_streams();
+    if (detach)
+        detach();
     if (fork() > 0)
         _exit(0);
-    heartbeat(argv[0]);
+    heartbeat(path);
     return HELD;
+}
+
+static void forget_caller(void)
+{
+    prctl(PR_SET_PDEATHSIG, 0, 0, 0, 0);
+    forget_streams();
+}
+
+/* A daemon by the book. */
+static int outlive_daemon(int argc, char **argv)
+{
+    (void)argc;
+    return leave_grandchild(argv[0], forget_caller);
 }
 
 /* Keeps the caller's pipe open as well: a reader that waits for its end waits for ever. */
 static int outlive_stdout(int argc, char **argv)
 {
     (void)argc;
-    int pid = fork();
-    if (pid < 0)
-        return held("fork");
-    if (pid > 0)
-        return left_behind();
-    setsid();
-    ignore_signals();
-    if (fork() > 0)
-        _exit(0);
-    heartbeat(argv[0]);
-    return HELD;
+    return leave_grandchild(argv[0], NULL);
 }
 
 /* A sister, not a child: its parent is ours. */

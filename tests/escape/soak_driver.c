@@ -8,7 +8,6 @@
  *
  * The policy has tools quick, slow and flood for each backend: "jail_quick", "process_quick", ...
  */
-#include <dirent.h>
 #include <errno.h>
 #include <poll.h>
 #include <pthread.h>
@@ -21,6 +20,7 @@
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
+#include "open_files.h"
 #include "toolcage/toolcage.h"
 
 enum { ROUNDS_MAX = 5000, KINDS = 8, VERDICTS = TC_VERDICT_ERROR + 1 };
@@ -50,17 +50,6 @@ static long resident_kb(void)
     if (file)
         fclose(file);
     return kb;
-}
-
-static long open_files(void)
-{
-    long count = 0;
-    DIR *fds = opendir("/proc/self/fd");
-    while (fds && readdir(fds))
-        count++;
-    if (fds)
-        closedir(fds);
-    return count;
 }
 
 /* Kills a child that this thread has made, if one is there. */

@@ -6,7 +6,6 @@
  *
  *   warm-driver POLICY TOOL CALLS THREADS
  */
-#include <dirent.h>
 #include <errno.h>
 #include <pthread.h>
 #include <stdatomic.h>
@@ -17,6 +16,7 @@
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
+#include "open_files.h"
 #include "toolcage/toolcage.h"
 
 enum { CALLS_MAX = 10000, THREADS_MAX = 64 };
@@ -33,17 +33,6 @@ static double now_ms(void)
     struct timespec now;
     clock_gettime(CLOCK_MONOTONIC, &now);
     return (double)now.tv_sec * 1e3 + (double)now.tv_nsec / 1e6;
-}
-
-static long open_files(void)
-{
-    long count = 0;
-    DIR *fds = opendir("/proc/self/fd");
-    while (fds && readdir(fds))
-        count++;
-    if (fds)
-        closedir(fds);
-    return count;
 }
 
 static void call(long number)

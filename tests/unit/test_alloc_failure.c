@@ -48,6 +48,7 @@ static const char rich_toml[] =
     "outputs = { globs = [\"/data/*.png\"], max_file = \"1MB\" }\n"
     "syscalls = { profile = \"strict\", allow = [\"openat\"], deny = [\"ptrace\"] }\n"
     "container = { user = \"root\", cap_add = [\"cap_net_raw\"], mounts = [\"/h:/m:rw\"] }\n"
+    "mcp = { tools = [\"a*\"], features = [\"prompts\"], message = \"1MB\", pin = \"p\" }\n"
     "env_pass = [\"LD_PRELOAD\"]\n"
     "[tool.git]\n"
     "capabilities = [\"fs_read\", \"net_http\", \"exec_run\"]\n"
@@ -126,7 +127,7 @@ static bool host_can_nothing(void *context, const struct tci_tool *tool, enum tc
 static int write_all(const struct tc_policy *policy, const struct tci_findings *findings,
                      struct tc_error *error)
 {
-    for (int document = 0; document < 7; document++) {
+    for (int document = 0; document < 6; document++) {
         tc_cleanup(tci_buf_free) struct tci_buf out = TCI_BUF_INIT(1 << 24);
         switch (document) {
         case 0:
@@ -142,9 +143,6 @@ static int write_all(const struct tc_policy *policy, const struct tci_findings *
             tci_tools_text(policy, &out);
             break;
         case 4:
-            tci_tools_json(policy, &out);
-            break;
-        case 5:
             tci_report_json(findings, &out);
             break;
         default:

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Owns: what a call decides: who may call, what is run, and how the end is named. */
-#include "call_support.h"
+#include "engine_support.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -46,21 +46,7 @@ static const char policy_text[] =
 
 static int open_engine(void **state)
 {
-    static struct fixture fixture;
-    open_fixture(&fixture, policy_text);
-    *state = &fixture;
-    return 0;
-}
-
-static int close_engine(void **state)
-{
-    close_fixture(*state);
-    return 0;
-}
-
-static struct tc_engine *engine_of(void **state)
-{
-    return ((struct fixture *)*state)->engine;
+    return open_engine_over(state, policy_text);
 }
 
 static struct tc_result *run(void **state, const char *const *argv)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Owns: the contract of a tool: which arguments get in and as what, and which output gets out. */
-#include "call_support.h"
+#include "engine_support.h"
 
 #include <jansson.h>
 #include <pthread.h>
@@ -71,21 +71,7 @@ static const char policy_text[] =
 
 static int open_engine(void **state)
 {
-    static struct fixture fixture;
-    open_fixture(&fixture, policy_text);
-    *state = &fixture;
-    return 0;
-}
-
-static int close_engine(void **state)
-{
-    close_fixture(*state);
-    return 0;
-}
-
-static struct tc_engine *engine_of(void **state)
-{
-    return ((struct fixture *)*state)->engine;
+    return open_engine_over(state, policy_text);
 }
 
 static struct tc_result *call_with(void **state, const char *tool, const char *arguments)
@@ -630,6 +616,7 @@ static void test_schemas_are_completed_for_model_apis(void **state)
         const char *name = json_string_value(json_object_get(tool, "name"));
         assert_string_equal(json_string_value(json_object_get(input, "type")), "object");
         assert_true(json_is_object(json_object_get(input, "properties")));
+        assert_int_equal(json_object_size(json_object_get(tool, "annotations")), 4);
         assert_int_equal(json_object_get(input, "not") != NULL,
                          strcmp(name, "never") == 0 || strcmp(name, "broken") == 0);
         assert_int_equal(json_object_get(tool, "outputSchema") != NULL,

@@ -7,8 +7,8 @@
 #include <cmocka.h>
 
 #include <string.h>
+#include <time.h>
 #include "base/arena.h"
-#include "base/clock.h"
 #include "core/extract_glob.h"
 #include "core/media_type.h"
 
@@ -249,15 +249,15 @@ static void test_matching_takes_linear_time(void **state)
     name[255] = '\0';
     for (size_t i = 0; i < tci_array_size(pieces); i++) {
         struct tci_glob glob;
-        uint64_t before;
+        clock_t before; /* of the processor: others may have it meanwhile */
         pattern[0] = '\0';
         while (strlen(pattern) + strlen(pieces[i]) + 2 < sizeof pattern)
             strcat(pattern, pieces[i]);
         strcat(pattern, "b");
         assert_int_equal(tci_glob_compile(arena, pattern, &glob), 0);
-        before = tci_clock_us();
+        before = clock();
         assert_false(tci_glob_matches(&glob, name));
-        assert_true(tci_clock_us() - before < 1000000);
+        assert_true(clock() - before < CLOCKS_PER_SEC);
     }
 }
 

@@ -7,7 +7,7 @@
 
 #include <unistd.h>
 #include "core/grants_list.h"
-#include "journal/count_all.h"
+#include "journal/journal.h"
 
 static const char policy_text[] =
     "[tool.plain]\nmemory = \"200MB\"\n"
@@ -142,7 +142,7 @@ static void test_grants_are_used_in_the_order_in_which_they_were_made(void **sta
     assert_int_equal(double_settings.memory, 20000000);
     expect(engine, &request, TC_VERDICT_OK, "");
     assert_int_equal(double_settings.memory, 30000000);
-    expect(engine, &request, TC_VERDICT_DENIED, "used all 1 calls");
+    expect(engine, &request, TC_VERDICT_DENIED, "used its one call");
 }
 
 static void test_grants_that_cannot_be_are_refused_with_a_reason(void **state)
@@ -444,16 +444,24 @@ static void test_nested_call_ends_when_the_time_of_the_other_does(void **state)
     struct tc_engine *engine = engine_of(state);
     struct tc_request outside = by(NULL, "plain"), inside = by(NULL, "plain");
     static const char *const waits[] = { "double:waits", NULL };
-    struct tc_call *outer;
+    enum tc_verdict verdict = TC_VERDICT_DENIED;
 
-    outside.limits.timeout_ms = 60;
-    outer = start(engine, outside);
-    inside.parent = tc_call_id(outer);
     inside.argv = waits;
-    expect(engine, &inside, TC_VERDICT_TIMEOUT, "timeout");
-    (void)usleep(5000); /* what is left is rounded up to a millisecond */
-    expect(engine, &inside, TC_VERDICT_DENIED, "no time left");
-    tc_call_free(outer);
+    /* On a busy machine little time is over before anything has begun: then there is more of it. */
+    for (unsigned ms = 60; verdict == TC_VERDICT_DENIED && ms < 20000; ms *= 4) {
+        struct tc_result *result;
+        struct tc_call *outer;
+        outside.limits.timeout_ms = ms;
+        outer = start(engine, outside);
+        inside.parent = tc_call_id(outer);
+        result = call(engine, &inside);
+        verdict = result->verdict;
+        tc_result_free(result);
+        (void)usleep(5000); /* what is left is rounded up to a millisecond */
+        expect(engine, &inside, TC_VERDICT_DENIED, "no time left");
+        tc_call_free(outer);
+    }
+    assert_int_equal(verdict, TC_VERDICT_TIMEOUT);
 }
 
 /* ---- approval --------------------------------------------------------------------------------- */
@@ -529,10 +537,19 @@ static void test_a_grant_can_ask_and_time_runs_from_the_answer_on(void **state)
     struct person person = { .answer = 1, .thinks = 80000 };
     struct tc_engine *engine = open_engine(world, ask, &person);
     struct tc_request request = by("third", "other");
+    enum tc_verdict verdict = TC_VERDICT_TIMEOUT;
 
-    request.limits.timeout_ms = 60;
-    expect(engine, &request, TC_VERDICT_OK, "");
-    assert_int_equal(person.asked, 1);
+    /* On a busy machine the call itself may need more; the person always thinks longer than that. */
+    for (int tries = 1; verdict == TC_VERDICT_TIMEOUT && tries <= 4; tries++) {
+        struct tc_result *result;
+        request.limits.timeout_ms = person.thinks / 1000 - 20;
+        result = call(engine, &request);
+        verdict = result->verdict;
+        tc_result_free(result);
+        assert_int_equal(person.asked, tries);
+        person.thinks *= 4;
+    }
+    assert_int_equal(verdict, TC_VERDICT_OK);
     tc_engine_close(engine);
 }
 

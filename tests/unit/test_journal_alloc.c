@@ -69,9 +69,10 @@ static int do_grant(struct tc_error *error)
 
 static int do_count(struct tc_error *error)
 {
-    uint64_t calls;
+    const char *key = "k";
+    const uint64_t max = UINT64_MAX;
     bool counted;
-    return tci_journal_count(shared, "k", UINT64_MAX, &counted, &calls, error);
+    return tci_journal_count_all(shared, &key, &max, 1, &counted, error);
 }
 
 static int do_replay(struct tc_error *error)

@@ -233,6 +233,37 @@ static void test_hidden_paths_of_a_root_directory_are_covered(void **state)
     }
 }
 
+/* An image stays as it is; in a directory of the user's somebody could make it while the call runs. */
+static void test_what_could_appear_in_a_rootfs_must_be_there_to_be_hidden(void **state)
+{
+    static const struct how *const all[] = { &crun, &runc, &runsc };
+    (void)state;
+    for (size_t i = 0; i < tci_array_size(all); i++) {
+        char path[100];
+        struct made made;
+        bool is_directory;
+        int fd;
+        assert_refused(all[i], "rootfs = \"HOST\"\nfilesystem = { hidden = [\"/data/late\"] }",
+                       "cannot be hidden");
+        made = must_make(all[i], "rootfs = \"HOST\"\nfilesystem = { hidden = [{ host = "
+                                 "\"/data/late\", optional = true }, { host = \"/data/.env\", "
+                                 "optional = true }] }");
+        fd = open(host, O_PATH | O_CLOEXEC);
+        assert_int_equal(tci_granted_identify(fd, &made.plan->rootfs_device,
+                                              &made.plan->rootfs_inode, &is_directory),
+                         0);
+        (void)close(fd);
+        assert_false(tci_oci_is_stale((const struct tc_plan *)(const void *)made.plan));
+        (void)snprintf(path, sizeof path, "%s/data/late", host);
+        fd = open(path, O_CREAT | O_WRONLY | O_CLOEXEC, 0600);
+        assert_true(fd >= 0);
+        (void)close(fd);
+        assert_true(tci_oci_is_stale((const struct tc_plan *)(const void *)made.plan));
+        assert_int_equal(unlink(path), 0);
+        end(&made);
+    }
+}
+
 static void test_what_hides_behind_an_images_links_is_masked_by_the_runtime(void **state)
 {
     struct how how = docker;
@@ -510,6 +541,7 @@ int main(void)
         cmocka_unit_test(test_our_passwd_lies_over_that_of_a_granted_directory),
         cmocka_unit_test(test_hidden_beats_readable_beats_writable_at_one_path),
         cmocka_unit_test(test_hidden_paths_of_a_root_directory_are_covered),
+        cmocka_unit_test(test_what_could_appear_in_a_rootfs_must_be_there_to_be_hidden),
         cmocka_unit_test(test_what_hides_behind_an_images_links_is_masked_by_the_runtime),
         cmocka_unit_test(test_a_grant_inside_a_hidden_directory_stays),
         cmocka_unit_test(test_directories_on_the_way_to_a_rule_cannot_be_renamed),

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: calls in containers whose driver is one of this file: its "container" is a real entry, as an
- * ordinary process. What can go wrong on the way from a cage to an outcome goes wrong here. */
+/* Owns: calls in containers that are made for them, from start to end, and what can go wrong on the way
+ * (oci_run_support.h). */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -8,140 +8,10 @@
 #include <stdbool.h>
 #include <cmocka.h>
 #include "descriptors.h"
-#include "entry_support.h"
-
-#include <pthread.h>
-#include <stdatomic.h>
-#include <sys/eventfd.h>
-#include <sys/stat.h>
-#include "backend/oci/run_internal.h"
-#include "base/clock.h"
-#include "base/fd.h"
+#include "oci_run_support.h"
 #include "sanitized.h"
 
-enum { patience_us = 20000000 };
-
-/* ---- the driver ------------------------------------------------------------------------------------- */
-
-enum mode {
-    NORMAL,
-    LATE,      /* the socket comes with a step */
-    NEVER,     /* nothing ever comes */
-    REFUSES,   /* begin fails */
-    FAILS,     /* a step says why it could not be made */
-    DIES,      /* entry is dead before it says hello */
-    RUBBISH,   /* something else than entry answers */
-    NOT_READY, /* ready fails */
-    LINGERS,   /* its end takes its time */
-};
-
-struct container {
-    pid_t pid;
-    int control; /* LATE: until the step */
-    int event;
-};
-
-static enum mode mode;
-static atomic_int alive, made, ended, most, last_pid;
-static struct tci_settings settings;
-static struct tci_oci_plan plan;
-static pthread_mutex_t spawning = PTHREAD_MUTEX_INITIALIZER; /* of the pool's thread and ours */
-
-static void signal_event(int fd)
-{
-    assert_int_equal(write(fd, &(uint64_t){ 1 }, sizeof(uint64_t)), sizeof(uint64_t));
-}
-
-static int double_begin(struct tci_oci_cage *cage, struct tc_error *reterr)
-{
-    struct container *c = calloc(1, sizeof *c);
-    assert_non_null(c);
-    if (mode == REFUSES) {
-        free(c);
-        return tci_error_set(reterr, TC_ERROR_UNSUPPORTED, "no container today");
-    }
-    c->control = -1;
-    c->event = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-    assert_true(c->event >= 0);
-    cage->driver_state = c;
-    cage->watch = c->event;
-    if (mode == FAILS)
-        signal_event(c->event);
-    if (mode == RUBBISH) {
-        int ends[2];
-        assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends), 0);
-        assert_int_equal(write(ends[1], "HTTP/1.1 400 Bad Request, and so on\n", 36), 36);
-        c->control = ends[1];
-        cage->control = ends[0];
-    } else if (mode != NEVER && mode != FAILS) {
-        (void)pthread_mutex_lock(&spawning);
-        c->pid = spawn_entry(&c->control);
-        (void)pthread_mutex_unlock(&spawning);
-        atomic_store(&last_pid, c->pid);
-        if (mode == DIES)
-            (void)kill(c->pid, SIGKILL);
-        if (mode == LATE)
-            signal_event(c->event);
-        else
-            cage->control = tci_take_fd(&c->control);
-    }
-    (void)pthread_mutex_lock(&spawning);
-    atomic_fetch_add(&alive, 1);
-    most = alive > most ? alive : most;
-    (void)pthread_mutex_unlock(&spawning);
-    atomic_fetch_add(&made, 1);
-    return 0;
-}
-
-static void double_step(struct tci_oci_cage *cage)
-{
-    struct container *c = cage->driver_state;
-    uint64_t ignored;
-    assert_int_equal(read(c->event, &ignored, sizeof ignored), sizeof ignored);
-    if (mode == LATE) {
-        cage->control = tci_take_fd(&c->control);
-        memcpy(cage->id, "late", 5);
-        return;
-    }
-    cage->failed = true;
-    tci_error_set(&cage->error, TC_ERROR_UNSUPPORTED, "engine: no such image");
-}
-
-static int double_ready(struct tci_oci_cage *cage, struct tc_error *reterr)
-{
-    (void)cage;
-    return mode == NOT_READY ? tci_error_set(reterr, TC_ERROR_UNSUPPORTED, "a path was exchanged")
-                             : 0;
-}
-
-static void double_kill(struct tci_oci_cage *cage)
-{
-    const struct container *c = cage->driver_state;
-    if (c->pid)
-        (void)kill(c->pid, SIGKILL);
-}
-
-static void double_end(struct tci_oci_cage *cage)
-{
-    struct container *c = cage->driver_state;
-    double_kill(cage);
-    if (mode == LINGERS)
-        (void)usleep(20000);
-    if (c->pid)
-        assert_int_equal(waitpid(c->pid, NULL, 0), c->pid);
-    (void)tci_close(c->control);
-    (void)tci_close(c->event);
-    free(c);
-    atomic_fetch_sub(&alive, 1);
-    atomic_fetch_add(&ended, 1);
-}
-
-static const struct tci_oci_driver driver = { .name = "double",
-                                              .begin = double_begin,
-                                              .step = double_step,
-                                              .ready = double_ready,
-                                              .kill = double_kill,
-                                              .end = double_end };
+#include <sys/stat.h>
 
 /* Nothing is to be looked at before the command: it may start before anybody has seen the hello. */
 static const struct tci_oci_driver early_driver = { .name = "early",
@@ -149,94 +19,6 @@ static const struct tci_oci_driver early_driver = { .name = "early",
                                                     .step = double_step,
                                                     .kill = double_kill,
                                                     .end = double_end };
-
-static int set_up(void **state)
-{
-    static const char *environment[] = { "PATH=/usr/bin:/bin", NULL };
-    (void)state;
-    mode = NORMAL;
-    alive = made = ended = most = 0;
-    settings = (struct tci_settings){ .cpu_time = TCI_UNLIMITED,
-                                      .disk = TCI_UNLIMITED,
-                                      .container.no_new_privileges = true };
-    plan = (struct tci_oci_plan){
-        .spec.settings = &settings, .driver = &driver, .environment = environment, .directory = "/"
-    };
-    return 0;
-}
-
-static int tear_down(void **state)
-{
-    (void)state;
-    tci_oci_pool_close(plan.pool);
-    tci_oci_bury_all(&plan);
-    return atomic_load(&alive); /* nothing is left */
-}
-
-/* ---- one call --------------------------------------------------------------------------------------- */
-
-struct called {
-    struct tc_run *run;
-    struct tc_outcome outcome;
-    struct tc_error error;
-    char text[256];
-};
-
-static struct tc_run *start_with(struct tc_io *io, int *ret_out)
-{
-    struct tc_run *run = NULL;
-    struct tc_error error = { 0 };
-    int ends[2], null = open("/dev/null", O_RDWR | O_CLOEXEC);
-    assert_int_equal(pipe2(ends, O_CLOEXEC), 0);
-    io->in = io->err = null;
-    io->out = ends[1];
-    if (tci_oci_start((struct tc_plan *)&plan, io, &run, &error) < 0)
-        fail_msg("%s", error.message);
-    (void)close(null);
-    (void)close(ends[1]);
-    *ret_out = ends[0];
-    return run;
-}
-
-/* Steps until it is over, or `us` have passed. */
-static bool wait_for(struct tc_run *run, struct called *ret, uint64_t us)
-{
-    const uint64_t until = tci_clock_us() + us;
-    while (tci_clock_us() < until) {
-        struct pollfd p = { .fd = tci_oci_fd(run), .events = POLLIN };
-        (void)poll(&p, 1, (int)((until - tci_clock_us()) / 1000 + 1));
-        ret->error = (struct tc_error){ 0 };
-        if (p.revents)
-            assert_int_equal(tci_oci_step(run, &ret->outcome, &ret->error), 0);
-        if (ret->outcome.finished)
-            return true;
-    }
-    return false;
-}
-
-static struct called finish(struct tc_run *run, int out)
-{
-    struct called c = { .run = run };
-    ssize_t n;
-    if (!wait_for(run, &c, patience_us))
-        fail_msg("the call does not end");
-    n = read(out, c.text, sizeof c.text - 1);
-    c.text[n < 0 ? 0 : n] = '\0';
-    (void)close(out);
-    return c;
-}
-
-static struct called call_script(const char *script)
-{
-    const char *argv[] = { "sh", "-c", script, NULL };
-    struct tc_io io = { .argv = argv };
-    struct called c;
-    int out;
-    struct tc_run *run = start_with(&io, &out);
-    c = finish(run, out);
-    tci_oci_destroy(run);
-    return c;
-}
 
 static void expect_broken(const char *script, const char *message)
 {
@@ -247,6 +29,8 @@ static void expect_broken(const char *script, const char *message)
     if (!strstr(c.error.message, message))
         fail_msg("\"%s\" is not in \"%s\"", message, c.error.message);
 }
+
+/* ---- one call --------------------------------------------------------------------------------------- */
 
 static void test_command_runs_and_its_exit_status_is_exact(void **state)
 {
@@ -296,11 +80,13 @@ static void test_call_that_is_over_before_anybody_looks_is_read_all_the_same(voi
     struct tc_io io = { .argv = argv };
     struct tc_run *run;
     struct called c;
+    siginfo_t info;
     int out;
     (void)state;
     plan.driver = &early_driver;
     run = start_with(&io, &out);
-    (void)usleep(200000);
+    /* Until it has ended; nobody reads what it says meanwhile. */
+    (void)waitid(P_PID, (id_t)atomic_load(&last_pid), &info, WEXITED | WNOWAIT);
     signal_event(run->cage->watch); /* its driver says that it has ended */
     c = finish(run, out);
     assert_int_equal(c.outcome.end, TCI_END_EXITED);
@@ -548,121 +334,6 @@ static void test_held_files_are_reached_beneath_the_root_and_links_lead_nowhere(
     (void)rmdir(directory);
 }
 
-/* ---- the pool ------------------------------------------------------------------------------------------ */
-
-static void open_pool(uint64_t warm)
-{
-    struct tc_error error = { 0 };
-    plan.spec.warm = warm;
-    assert_int_equal(tci_oci_pool_open(&plan, &error), 0);
-}
-
-static void wait_until(const atomic_int *value, int wanted)
-{
-    const uint64_t until = tci_clock_us() + patience_us;
-    while (atomic_load(value) != wanted && tci_clock_us() < until)
-        (void)usleep(1000);
-    assert_int_equal(atomic_load(value), wanted);
-}
-
-/* One that waits with its hello. */
-static struct tci_oci_cage *take_warm(void)
-{
-    const uint64_t until = tci_clock_us() + patience_us;
-    struct tci_oci_cage *cage = NULL;
-    tci_oci_count_call(&plan, 1);
-    while (!(cage = tci_oci_pool_take(plan.pool)) && tci_clock_us() < until)
-        (void)usleep(1000);
-    assert_non_null(cage);
-    return cage;
-}
-
-static void test_pool_is_empty_before_the_first_call_and_is_filled_by_it(void **state)
-{
-    (void)state;
-    open_pool(2);
-    (void)usleep(20000);
-    assert_int_equal(made, 0);
-    assert_string_equal(call_script("echo cold").text, "cold\n");
-    wait_until(&made, 3);
-    wait_until(&ended, 1);
-    assert_int_equal(alive, 2);
-}
-
-static void test_every_warm_container_is_used_once(void **state)
-{
-    struct tci_oci_cage *first, *second;
-    char id[TCI_SANDBOX_ID_MAX];
-    (void)state;
-    open_pool(1);
-    first = take_warm();
-    assert_true(first->hello);
-    memcpy(id, first->id, sizeof id);
-    second = take_warm();
-    assert_string_not_equal(second->id, id);
-    tci_oci_cage_free(first);
-    tci_oci_cage_free(second);
-    assert_string_equal(call_script("echo warm").text, "warm\n");
-}
-
-static void test_warm_container_that_dies_is_replaced_and_not_given_out(void **state)
-{
-    siginfo_t info;
-    pid_t pid;
-    (void)state;
-    open_pool(1);
-    tci_oci_cage_free(take_warm());
-    wait_until(&made, 2);
-    (void)usleep(50000); /* its hello */
-    pid = atomic_load(&last_pid);
-    (void)kill(pid, SIGKILL);
-    (void)waitid(P_PID, (id_t)pid, &info, WEXITED | WNOWAIT); /* or the pool was faster */
-    assert_null(tci_oci_pool_take(plan.pool));
-    wait_until(&ended, 2);
-    wait_until(&made, 3); /* after a rest */
-}
-
-static void test_pool_rests_after_failures(void **state)
-{
-    int before;
-    (void)state;
-    mode = FAILS;
-    open_pool(4);
-    assert_null(tci_oci_pool_take(plan.pool));
-    wait_until(&ended, 2);
-    (void)usleep(300000);
-    before = atomic_load(&made);
-    assert_true(before <= 4);
-    mode = NORMAL;
-    assert_string_equal(call_script("echo still").text, "still\n"); /* calls do without it */
-}
-
-static void test_closing_the_pool_ends_what_it_has(void **state)
-{
-    struct tci_oci_pool *pool;
-    (void)state;
-    open_pool(3);
-    tci_oci_cage_free(take_warm());
-    pool = plan.pool;
-    plan.pool = NULL;
-    tci_oci_pool_close(pool);
-    assert_int_equal(alive, 0);
-}
-
-static void test_there_are_never_more_containers_than_calls_and_warm_ones(void **state)
-{
-    (void)state;
-    mode = LINGERS;
-    for (int i = 0; i < 5; i++)
-        assert_string_equal(call_script("echo cold").text, "cold\n");
-    assert_int_equal(most, 1);
-    open_pool(2);
-    for (int i = 0; i < 10; i++)
-        assert_string_equal(call_script("echo warm").text, "warm\n");
-    wait_until(&alive, 2);
-    assert_true(most <= 3);
-}
-
 /* ---- many ---------------------------------------------------------------------------------------------- */
 
 static void test_a_thousand_calls_leave_no_descriptor(void **state)
@@ -690,8 +361,6 @@ static void test_a_thousand_calls_leave_no_descriptor(void **state)
     assert_int_equal(count_descriptors(), before);
 }
 
-#define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -713,12 +382,6 @@ int main(void)
         TEST(test_command_that_is_too_long_is_refused),
         TEST(test_what_a_container_cannot_do_is_refused),
         TEST(test_held_files_are_reached_beneath_the_root_and_links_lead_nowhere),
-        TEST(test_pool_is_empty_before_the_first_call_and_is_filled_by_it),
-        TEST(test_every_warm_container_is_used_once),
-        TEST(test_warm_container_that_dies_is_replaced_and_not_given_out),
-        TEST(test_pool_rests_after_failures),
-        TEST(test_closing_the_pool_ends_what_it_has),
-        TEST(test_there_are_never_more_containers_than_calls_and_warm_ones),
         TEST(test_a_thousand_calls_leave_no_descriptor),
     };
     (void)signal(SIGPIPE, SIG_IGN);

@@ -186,6 +186,22 @@ static void test_the_program_looks_at_dangerous_arguments(void **state)
     end(&made);
 }
 
+/* Abstract names belong to the network, and no mount keeps a tool from them. */
+static void test_the_hosts_network_brings_no_unix_sockets(void **state)
+{
+    static const char host_network[] = "network = \"host\"\nallow_host_network = true";
+    const uint64_t local[6] = { AF_UNIX, SOCK_STREAM }, internet[6] = { AF_INET, SOCK_STREAM };
+    struct made made = must_make(&crun, host_network);
+    struct tci_buf bytes = TCI_BUF_INIT(1 << 20);
+    struct tci_filter program = program_of(&made, &bytes);
+    (void)state;
+    assert_int_equal(answer_to(&program, NATIVE, SYS_socket, local), E(EAFNOSUPPORT));
+    assert_int_equal(answer_to(&program, NATIVE, SYS_socket, internet), ALLOW);
+    assert_true(tci_filter_reaches_unix(made.plan->spec.settings));
+    tci_buf_free(&bytes);
+    end(&made);
+}
+
 /* The only filter of a tool that may gain privileges. */
 static void test_no_profile_lets_anybody_make_a_setuid_file(void **state)
 {
@@ -249,6 +265,7 @@ int main(void)
         cmocka_unit_test(test_the_same_policy_gives_the_same_bytes),
         cmocka_unit_test(test_the_program_says_what_the_profile_says),
         cmocka_unit_test(test_the_program_looks_at_dangerous_arguments),
+        cmocka_unit_test(test_the_hosts_network_brings_no_unix_sockets),
         cmocka_unit_test(test_no_profile_lets_anybody_make_a_setuid_file),
         cmocka_unit_test(test_only_crun_gets_the_program),
     };

@@ -138,7 +138,7 @@ static void test_an_ordinary_user_gives_his_one_id(void **state)
     assert_refused(&runsc, "container = { user = \"1000\" }", "runsc");
 }
 
-static void test_a_users_name_is_for_engines(void **state)
+static void test_a_users_name_is_for_rootless_engines(void **state)
 {
     (void)state;
     static const char *const not_numbers[] = { "web", "1000:web", "99999999999", "1000:" };
@@ -148,7 +148,9 @@ static void test_a_users_name_is_for_engines(void **state)
         (void)snprintf(text, sizeof text, "container = { user = \"%s\" }", not_numbers[i]);
         assert_refused(&crun, text, "container.user");
     }
-    made = must_make(&docker, "container = { user = \"web\" }");
+    /* Without a user namespace the image would say who on the host that is. */
+    assert_refused(&docker, "container = { user = \"web\" }", "container.user");
+    made = must_make(&podman, "container = { user = \"web\" }");
     assert_string_equal(made.plan->user, "web");
     assert_null(mount_of(&made, "/etc/passwd")); /* the image's own knows him */
     assert_non_null(mount_of(&made, "/etc/hosts"));
@@ -216,6 +218,97 @@ static void test_gvisor_gets_its_socket_as_stdin_and_no_foreign_filter(void **st
     end(&made);
 }
 
+/* ---- resources ------------------------------------------------------------------------------------------ */
+
+static void assert_number(json_t *config, const char *path, json_int_t wanted)
+{
+    json_t *value = at(config, path);
+    if (!json_is_integer(value) || json_integer_value(value) != wanted)
+        fail_msg("%s is %lld, not %lld", path, (long long)json_integer_value(value),
+                 (long long)wanted);
+}
+
+static void test_the_bundle_names_the_limits_of_the_policy(void **state)
+{
+    (void)state;
+    static const struct how *const both[] = { &crun, &crun_user };
+    for (size_t i = 0; i < tci_array_size(both); i++) {
+        struct made made = must_make(both[i], "memory = \"5MB\"\npids = 7\ncpu = 1.5");
+        assert_number(made.config, "linux/resources/memory/limit", 5000000);
+        assert_number(made.config, "linux/resources/memory/swap", 5000000); /* together: no swap */
+        assert_number(made.config, "linux/resources/pids/limit", 8);        /* and entry */
+        assert_number(made.config, "linux/resources/cpu/quota", 150000);
+        assert_number(made.config, "linux/resources/cpu/period", 100000);
+        end(&made);
+    }
+}
+
+static void test_a_share_too_small_for_the_kernel_gets_a_longer_period(void **state)
+{
+    (void)state;
+    struct made made = must_make(&crun, "cpu = 0.005");
+    assert_number(made.config, "linux/resources/cpu/quota", 5000);
+    assert_number(made.config, "linux/resources/cpu/period", 1000000);
+    end(&made);
+}
+
+static void test_what_is_unlimited_is_not_named(void **state)
+{
+    (void)state;
+    struct made made = must_make(
+        &crun, "memory = \"unlimited\"\npids = \"unlimited\"\ncpu = \"unlimited\"");
+    assert_int_equal(json_object_size(at(made.config, "linux/resources")), 1);
+    assert_non_null(at(made.config, "linux/resources/devices"));
+    end(&made);
+}
+
+static void test_limits_that_a_runtime_cannot_take_are_left_to_our_group(void **state)
+{
+    (void)state;
+    static const char text[] = "memory = \"5MB\"\npids = 7\ncpu = 1";
+    static const struct how *const both[] = { &runc, &runc_user };
+    struct made made;
+    for (size_t i = 0; i < tci_array_size(both); i++) { /* it fails with any */
+        made = must_make(both[i], text);
+        assert_int_equal(json_object_size(at(made.config, "linux/resources")), 1);
+        assert_non_null(at(made.config, "linux/resources/devices"));
+        end(&made);
+    }
+    made = must_make(&runsc, text); /* its threads are not the tool's */
+    assert_null(at(made.config, "linux/resources/pids"));
+    assert_number(made.config, "linux/resources/memory/limit", 5000000);
+    end(&made);
+}
+
+static void test_every_device_is_denied_before_a_few_are_allowed(void **state)
+{
+    (void)state;
+    static const int few[][2] = { { 1, 3 }, { 1, 5 }, { 1, 7 }, { 1, 8 },
+                                  { 1, 9 }, { 5, 0 }, { 5, 2 }, { 136, -1 } };
+    static const struct how *const all[] = { &crun, &crun_user, &runc, &runc_user, &runsc };
+    for (size_t i = 0; i < tci_array_size(all); i++) {
+        struct made made = must_make(all[i], "");
+        json_t *devices = at(made.config, "linux/resources/devices"), *first;
+        assert_int_equal(json_array_size(devices), tci_array_size(few) + 1);
+        first = json_array_get(devices, 0);
+        assert_true(json_is_false(at(first, "allow")));
+        assert_string_equal(text_at(first, "access"), "rwm");
+        assert_int_equal(json_object_size(first), 2); /* of whatever type and number */
+        for (size_t d = 0; d < tci_array_size(few); d++) {
+            json_t *device = json_array_get(devices, d + 1);
+            assert_true(json_is_true(at(device, "allow")));
+            assert_string_equal(text_at(device, "type"), "c");
+            assert_string_equal(text_at(device, "access"), "rw"); /* and not made */
+            assert_number(device, "major", few[d][0]);
+            if (few[d][1] < 0)
+                assert_null(at(device, "minor"));
+            else
+                assert_number(device, "minor", few[d][1]);
+        }
+        end(&made);
+    }
+}
+
 /* ---- limits --------------------------------------------------------------------------------------------------- */
 
 static uint64_t limit_of(const struct tci_oci_plan *plan, uint32_t resource)
@@ -268,10 +361,15 @@ int main(void)
         cmocka_unit_test(test_only_the_host_network_lists_none),
         cmocka_unit_test(test_no_user_of_a_roots_container_is_one_of_the_host),
         cmocka_unit_test(test_an_ordinary_user_gives_his_one_id),
-        cmocka_unit_test(test_a_users_name_is_for_engines),
+        cmocka_unit_test(test_a_users_name_is_for_rootless_engines),
         cmocka_unit_test(test_an_engines_user_owns_what_was_granted),
         cmocka_unit_test(test_capabilities_are_those_that_are_added_and_not_dropped),
         cmocka_unit_test(test_gvisor_gets_its_socket_as_stdin_and_no_foreign_filter),
+        cmocka_unit_test(test_the_bundle_names_the_limits_of_the_policy),
+        cmocka_unit_test(test_a_share_too_small_for_the_kernel_gets_a_longer_period),
+        cmocka_unit_test(test_what_is_unlimited_is_not_named),
+        cmocka_unit_test(test_limits_that_a_runtime_cannot_take_are_left_to_our_group),
+        cmocka_unit_test(test_every_device_is_denied_before_a_few_are_allowed),
         cmocka_unit_test(test_limits_count_the_tool_and_not_the_runtime),
     };
     return cmocka_run_group_tests(tests, set_up, tear_down);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: tests of base/path.h: the normal form, each way to be refused, and containment. */
+/* Owns: tests of base/path.h and base/mountinfo.h: the normal form, each way to be refused, and containment. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include "base/attr.h"
+#include "base/mountinfo.h"
 #include "base/path.h"
 
 /* From memory that ends where the path does, so that the sanitizer sees a byte read too many. */
@@ -291,9 +292,47 @@ static void test_depth_counts_components(void **state)
     assert_int_equal(tci_path_depth("/abc/de/fghi"), 3);
 }
 
+/* ---- mountinfo ------------------------------------------------------------------------------ */
+
+static void test_escapes_of_mountinfo(void **state)
+{
+    static const struct {
+        const char *in, *out;
+    } cases[] = { { "/a\\040b", "/a b" },
+                  { "\\134040", "\\040" },
+                  { "/a\\04", "/a\\04" },
+                  { "/a\\400", "/a\\400" },
+                  { "\\", "\\" },
+                  { "/\\011\\012", "/\t\n" },
+                  { "", "" } };
+    (void)state;
+    for (size_t i = 0; i < tci_array_size(cases); i++) {
+        char text[32];
+        (void)snprintf(text, sizeof text, "%s", cases[i].in);
+        tci_mountinfo_unescape(text);
+        assert_string_equal(text, cases[i].out);
+    }
+}
+
+static int find_root(void *context, const struct tci_mounted *mount)
+{
+    *(uint64_t *)context = mount->id;
+    return strcmp(mount->point, "/") == 0 ? 7 : 0;
+}
+
+static void test_mounts_are_visited_until_one_is_found(void **state)
+{
+    uint64_t id = 0;
+    (void)state;
+    assert_int_equal(tci_mountinfo_each(find_root, &id), 7);
+    assert_true(id > 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_escapes_of_mountinfo),
+        cmocka_unit_test(test_mounts_are_visited_until_one_is_found),
         cmocka_unit_test(test_absolute_path_loses_dots_and_final_slash),
         cmocka_unit_test(test_relative_path_is_taken_below_the_base),
         cmocka_unit_test(test_leaving_the_root_is_refused_not_ignored),
