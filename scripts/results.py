@@ -15,6 +15,7 @@ import xml.etree.ElementTree as ElementTree
 from pathlib import Path
 
 NO_TESTS = 5  # pytest's status when no test was chosen
+REASON_MAX = 500
 
 
 class Results:
@@ -155,6 +156,12 @@ def read_meson(path, status):
     return results
 
 
+def first_words(problem):
+    """Of a failure's message, what fits a list: a run whose logs are gone must still say why it failed."""
+    lines = (problem.get("message") or "").strip().splitlines()
+    return lines[0][:REASON_MAX] if lines else ""
+
+
 def read_pytest(path, status):
     """pytest's JUnit file."""
     results = Results()
@@ -166,8 +173,9 @@ def read_pytest(path, status):
     for case in cases:
         name = f"{case.get('classname')}::{case.get('name')}".lstrip(":")
         skipped = case.find("skipped")
-        if case.find("failure") is not None or case.find("error") is not None:
-            results.fail(name)
+        problems = [found for kind in ("failure", "error") if (found := case.find(kind)) is not None]
+        if problems:
+            results.fail(name, first_words(problems[0]))
         elif skipped is not None:
             # A module that skips itself has its reason only in the text: (path, line, 'Skipped: why').
             inner = re.search(r"'Skipped: (.*)'\)", skipped.text or "")

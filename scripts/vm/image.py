@@ -8,6 +8,7 @@ no mirror is needed, but for the kernel's package, which is fetched once with ap
 """
 
 import collections
+import functools
 import hashlib
 import lzma
 import os
@@ -39,6 +40,8 @@ ETC = {
     "hosts": "127.0.0.1 localhost\n127.0.1.1 vm\n::1 localhost ip6-localhost ip6-loopback\n",
     "hostname": "vm\n",
     "nsswitch.conf": "passwd: files\ngroup: files\nshadow: files\nhosts: files dns\n",
+    "subuid": "tester:100000:65536\n",
+    "subgid": "tester:100000:65536\n",
     "resolv.conf": "",
     "fstab": "",
 }
@@ -131,6 +134,7 @@ def make_initrd(target, kernel):
 # ---- a small Debian ------------------------------------------------------------------------------
 
 
+@functools.cache
 def installed_packages():
     """{name: (version, dependencies as a list of lists of alternatives)}, virtual names included."""
     text = run("dpkg-query", "-W", "-f", "${db:Status-Status}\t${Package}\t${Version}\t${Provides}\t"
@@ -176,9 +180,24 @@ def library_packages(build):
     return {owners[path] for path in files}
 
 
-def with_dependencies(roots):
+def is_installed(name):
+    """Is this package installed here, and so in the machine?"""
+    return name in installed_packages()
+
+
+def listed_packages():
+    """What scripts/vm/packages and $VM_PACKAGES name: those that must be installed here, and those that may be
+    ("? NAME")."""
+    lines = [line for line in (HERE / "packages").read_text().splitlines() if line and not line.startswith("#")]
+    optional = {line.removeprefix("? ") for line in lines if line.startswith("? ")}
+    more = os.environ.get("VM_PACKAGES", "").split()
+    return {line for line in lines if not line.startswith("? ")} | set(more), optional
+
+
+def with_dependencies(roots, optional=()):
     """{name: version} of the packages and of everything that they depend on."""
-    known, chosen, todo = installed_packages(), {}, sorted(roots)
+    known, chosen = installed_packages(), {}
+    todo = sorted(roots) + sorted(name for name in optional if name in known)
     if missing := [name for name in todo if name not in known]:
         raise Problem(f"not installed: {' '.join(missing)}; scripts/setup vm installs it")
     while todo:
@@ -268,8 +287,8 @@ def make_ext4(folder, target, room):
 
 def prepare_base(work, kernel, build):
     """work/base.ext4 and work/initrd.cpio; False if they were there already."""
-    listed = {line for line in (HERE / "packages").read_text().splitlines() if line and not line.startswith("#")}
-    packages = with_dependencies(listed | library_packages(build))
+    listed, optional = listed_packages()
+    packages = with_dependencies(listed | library_packages(build), optional)
     described = "\n".join([kernel.version, Path(__file__).read_text(), (HERE / "init").read_text(),
                            *map(str, sorted(packages.items()))])
     digest = hashlib.sha256(described.encode()).hexdigest()

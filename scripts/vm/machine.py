@@ -15,6 +15,8 @@ PR_SET_PDEATHSIG = 1
 MACHINE = "pc,hpet=on"
 # The guest's mitigations cost much here and protect nothing.
 EMULATED = "mitigations=off"
+# Docker starts no container where the kernel has AppArmor and its parser is not installed.
+WITHOUT_APPARMOR = "apparmor=0"
 
 
 def die_with_parent():
@@ -42,7 +44,8 @@ class Machine:
                  "-chardev", f"file,id=console,path={self.console}", "-serial", "chardev:console",
                  "-kernel", str(self.kernel), "-initrd", str(self.work / "initrd.cpio"),
                  "-append", f"console=ttyS0 quiet reboot=t panic=-1 toolcage.round={self.name} "
-                            f"{EMULATED if emulated else ''}"]
+                            f"{EMULATED if emulated else ''} "
+                            f"{'' if shutil.which('apparmor_parser', path='/usr/sbin:/sbin') else WITHOUT_APPARMOR}"]
         for index, image in enumerate(("base.ext4", "tree.ext4")):
             # snapshot: what the guest writes goes to a file in TMPDIR that is gone afterwards.
             words += ["-drive", f"id=disk{index},file={self.work / image},format=raw,if=none,snapshot=on,cache=unsafe",
