@@ -119,6 +119,7 @@ void tci_mcp_http_read(struct tci_mcp_peer *peer)
 {
     struct tci_mcp_message message;
     int r = tci_mcp_read(peer->body.data ? peer->body.data : "", peer->body.length, &message, NULL);
+    tci_mcp_peer_drop_body(peer);
     tci_mcp_http_take(peer, &message, r);
     tci_mcp_message_free(&message);
 }

@@ -37,7 +37,8 @@ enum {
     TCI_MCP_FIELDS_MAX = 128,                    /* fields of a head */
     TCI_MCP_PEER_QUEUE_MAX = 8 * 1024 * 1024,    /* bytes that a slow reader lets wait */
     TCI_MCP_PEER_QUEUES_MAX = 256 * 1024 * 1024, /* the same of all */
-    TCI_MCP_EVENTS_MAX = 256,                    /* kept for one session */
+    TCI_MCP_BODIES_MAX = 64 * 1024 * 1024, /* bytes of messages that are being received, of all */
+    TCI_MCP_EVENTS_MAX = 256,              /* kept for one session */
     TCI_MCP_EVENT_BYTES_MAX = 1024 * 1024,
     TCI_MCP_EVENTS_ALL_MAX = 128 * 1024 * 1024, /* bytes kept for all sessions */
     TCI_MCP_SECRET_SIZE = 44,                   /* of a session's id, with the NUL */
@@ -106,6 +107,7 @@ bool tci_mcp_head_read(const struct tci_mcp_guard *guard, const char *text, size
 enum tci_mcp_measure {
     TCI_MCP_SHARE_PEERS,    /* connections that have shown a token */
     TCI_MCP_SHARE_WAITING,  /* bytes that wait for slow readers */
+    TCI_MCP_SHARE_BODIES,   /* bytes of messages that were received and not read */
     TCI_MCP_SHARE_SESSIONS, /* sessions */
     TCI_MCP_SHARE_EVENTS,   /* bytes of events that are kept */
     TCI_MCP_SHARE_MEASURES,
@@ -251,7 +253,7 @@ struct tci_mcp_peer {
     uint64_t raw; /* bytes of the body, with its framing */
     struct tci_buf body;
     struct evbuffer *out;
-    size_t counted; /* of `out`, in its token's share */
+    size_t counted, body_counted; /* of `out` and `body`, in its token's shares */
     struct tci_mcp_stream *stream;
     bool known;       /* showed a good token once */
     int token;        /* the last one; -1: none was asked for */
@@ -264,6 +266,8 @@ struct tci_mcp_peer {
 
 int tci_mcp_peer_new(struct tci_mcp_http *http, int fd);
 void tci_mcp_peer_free(struct tci_mcp_peer *peer);
+/* http_share.c: its body was read, or is not wanted. */
+void tci_mcp_peer_drop_body(struct tci_mcp_peer *peer);
 /* A whole answer. `fields`: more lines of the head, or "". */
 void tci_mcp_peer_reply(struct tci_mcp_peer *peer, int status, const char *fields, const char *type,
                         const char *body, size_t length);

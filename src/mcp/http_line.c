@@ -81,6 +81,7 @@ static bool begin(struct tci_mcp_peer *peer)
         return false;
     }
     peer->body = (struct tci_buf)TCI_BUF_INIT(TCI_MCP_MESSAGE_MAX);
+    tci_mcp_peer_drop_body(peer); /* is not counted any more */
     http->reading = reading;
     return true;
 }

@@ -65,7 +65,6 @@ void tci_mcp_peer_free(struct tci_mcp_peer *peer)
     if (peer->out)
         evbuffer_free(peer->out);
     tci_buf_free(&peer->in);
-    tci_buf_free(&peer->body);
     tci_close(peer->fd);
     free(peer);
     /* Nobody is left to wait for. */
@@ -77,6 +76,7 @@ void tci_mcp_peer_free(struct tci_mcp_peer *peer)
 void tci_mcp_peer_leave(struct tci_mcp_peer *peer)
 {
     peer->state = TCI_MCP_PEER_FLUSH;
+    tci_mcp_peer_drop_body(peer);
     event_del(peer->read);
     tci_mcp_peer_deadline(peer, 0);
     tci_mcp_peer_flush(peer);
@@ -115,8 +115,7 @@ static void on_time(int fd, short what, void *context)
 void tci_mcp_peer_next(struct tci_mcp_peer *peer)
 {
     peer->stream = NULL;
-    tci_buf_free(&peer->body);
-    peer->body = (struct tci_buf)TCI_BUF_INIT(TCI_MCP_MESSAGE_MAX);
+    tci_mcp_peer_drop_body(peer);
     if (peer->state == TCI_MCP_PEER_GONE)
         return;
     if (peer->head.wants_close || peer->http->ending ||

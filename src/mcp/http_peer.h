@@ -31,6 +31,9 @@ void tci_mcp_peer_is_known(struct tci_mcp_peer *peer);
 bool tci_mcp_peer_has_room(struct tci_mcp_peer *peer, size_t length);
 /* What waits for it has changed. */
 void tci_mcp_peer_count(struct tci_mcp_peer *peer);
+/* Its body has grown: false if it has to go, because there is no room for the bodies of all. Another one may have to
+ * go for it. */
+bool tci_mcp_peer_may_send(struct tci_mcp_peer *peer);
 /* It takes nothing of its token's share any more; what waits for it is thrown away. */
 void tci_mcp_peer_uncount(struct tci_mcp_peer *peer);
 

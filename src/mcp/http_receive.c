@@ -72,7 +72,7 @@ static bool take_head(struct tci_mcp_peer *peer)
     if (peer->state == TCI_MCP_PEER_GONE)
         return false;
     peer->raw = 0;
-    peer->body.length = 0;
+    tci_mcp_peer_drop_body(peer);
     tci_http_body_start(&peer->framing, &peer->head.framing);
     peer->state = TCI_MCP_PEER_BODY;
     tci_mcp_peer_deadline(peer, body_seconds);
@@ -111,6 +111,9 @@ static bool take_body(struct tci_mcp_peer *peer)
         refuse(peer, 400, "the chunks of the body are not well-formed");
     else if (peer->body.too_large || peer->raw > raw_max)
         refuse(peer, 413, "the message is larger than 4 MiB");
+    else if (!tci_mcp_peer_may_send(peer))
+        refuse(peer, 503,
+               "too much is being sent at the same time: send fewer large messages at once");
     else if (peer->body.no_memory)
         refuse(peer, 503, "there is no memory for this message");
     else if (says == TCI_HTTP_BODY_DONE) {

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Owns: how much each token has of what is bounded for all together, and who has to go when there are too many
- * connections, or too much waits for slow readers. (Sessions and kept events: http_session.c, http_events.c.)
- * The attack: somebody with a token who opens connections, or asks for large answers, and does not read, until
- * nobody else gets in or all memory is taken. What goes is always of the token that has most of it, and who
+ * connections, too much waits for slow readers, or too much was sent by slow writers. (Sessions and kept events:
+ * http_session.c, http_events.c.)
+ * The attack: somebody with a token who opens connections, or asks for large answers and does not read, or sends all
+ * but the end of large messages, until nobody else gets in or all memory is taken. What goes is always of the token that has most of it, and who
  * has a connection and reads gets its answers.
  * Invariant: a measure of a token is the sum over what it has now; who is gone has nothing.
  */
@@ -71,12 +72,26 @@ void tci_mcp_peer_count(struct tci_mcp_peer *peer)
     peer->counted = length;
 }
 
+static void count_body(struct tci_mcp_peer *peer)
+{
+    change(peer, TCI_MCP_SHARE_BODIES, peer->body_counted, peer->body.length);
+    peer->body_counted = peer->body.length;
+}
+
+void tci_mcp_peer_drop_body(struct tci_mcp_peer *peer)
+{
+    tci_buf_free(&peer->body);
+    peer->body = (struct tci_buf)TCI_BUF_INIT(TCI_MCP_MESSAGE_MAX);
+    count_body(peer);
+}
+
 void tci_mcp_peer_uncount(struct tci_mcp_peer *peer)
 {
     change(peer, TCI_MCP_SHARE_PEERS, peer->known, 0);
     peer->known = false;
     change(peer, TCI_MCP_SHARE_WAITING, peer->counted, 0);
     peer->counted = 0;
+    tci_mcp_peer_drop_body(peer);
     if (peer->out)
         (void)evbuffer_drain(peer->out, evbuffer_get_length(peer->out));
 }
@@ -86,10 +101,12 @@ static void take_token(struct tci_mcp_peer *peer)
 {
     change(peer, TCI_MCP_SHARE_PEERS, peer->known, 0);
     change(peer, TCI_MCP_SHARE_WAITING, peer->counted, 0);
+    change(peer, TCI_MCP_SHARE_BODIES, peer->body_counted, 0);
     peer->token = peer->head.token;
     peer->known = true;
     change(peer, TCI_MCP_SHARE_PEERS, 0, 1);
     change(peer, TCI_MCP_SHARE_WAITING, 0, peer->counted);
+    change(peer, TCI_MCP_SHARE_BODIES, 0, peer->body_counted);
 }
 
 /* ---- connections ---------------------------------------------------------------------------- */
@@ -157,4 +174,33 @@ bool tci_mcp_peer_has_room(struct tci_mcp_peer *peer, size_t length)
         tci_mcp_peer_gone(slowest ? slowest : peer);
     }
     return peer->state != TCI_MCP_PEER_GONE;
+}
+
+/* ---- what is received ----------------------------------------------------------------------- */
+
+/* Of those that are not whole: the others are read soon. */
+static struct tci_mcp_peer *largest_of(const struct tci_mcp_http *http, int token)
+{
+    struct tci_mcp_peer *largest = NULL;
+    for (struct tci_mcp_peer *peer = http->oldest; peer; peer = peer->previous)
+        if (peer->token == token && peer->state == TCI_MCP_PEER_BODY &&
+            peer->body_counted > (largest ? largest->body_counted : 0))
+            largest = peer;
+    return largest;
+}
+
+bool tci_mcp_peer_may_send(struct tci_mcp_peer *peer)
+{
+    const struct tci_mcp_http *http = peer->http;
+    const struct tci_mcp_shares *shares = &http->shares;
+
+    count_body(peer);
+    while (shares->all.of[TCI_MCP_SHARE_BODIES] > TCI_MCP_BODIES_MAX) {
+        struct tci_mcp_peer *largest = largest_of(
+            http, tci_mcp_share_greediest(shares, TCI_MCP_SHARE_BODIES, peer->token, 0));
+        if (!largest || largest == peer)
+            return false;
+        tci_mcp_peer_gone(largest);
+    }
+    return true;
 }

@@ -2,9 +2,12 @@
 """Messages and journals that keep the MCP server busy: small text that becomes large in memory, floods of bytes, and a
 journal that somebody else has locked."""
 
+import contextlib
 import http.client
 import json
 import re
+import select
+import socket
 import sqlite3
 import time
 
@@ -91,6 +94,29 @@ def answer_of(connection):
     """Of a request: the one message of a plain answer, or the last event."""
     text = connection.getresponse().read().decode()
     return json.loads([line.removeprefix("data: ") for line in text.splitlines() if "jsonrpc" in line][-1])
+
+
+def test_messages_that_never_end_take_no_more_than_their_share(server):
+    """All but the end of many large messages: the largest go, and neither this agent's small ones nor others'."""
+    client, post, sessions = server
+    port = int(re.search(r"http://127.0.0.1:(\d+)/", client.stderr()).group(1))
+    before, part, open_ones = memory(client.process), b" " * (4 * 1024 * 1024 - 1), []
+    head = (f"POST /mcp HTTP/1.1\r\nHost: 127.0.0.1:{port}\r\nAuthorization: Bearer {TOKENS['a']}\r\n"
+            "Content-Type: application/json\r\nAccept: application/json, text/event-stream\r\n"
+            f"Mcp-Session-Id: {sessions['a']}\r\nContent-Length: {len(part) + 1}\r\n\r\n").encode()
+    for _ in range(40):
+        sock = socket.create_connection(("127.0.0.1", port), timeout=60 * TIME_SCALE)
+        open_ones.append(sock)
+        with contextlib.suppress(ConnectionError):
+            sock.sendall(head + part)
+    for agent in "ab":
+        assert answer_of(post(agent, "tools/call", {"name": "quick"}, sessions[agent], id=1))["result"]["isError"] is False
+    assert memory(client.process) < before + 100 * 1024 * TIME_SCALE  # 160 MiB, if they are all kept
+    states = [select.select([sock], [], [], 0)[0] for sock in open_ones]
+    assert 12 <= states.count([]) <= 16, states  # 64 MiB; the others were told, or hung up on
+    for sock in open_ones:
+        sock.close()
+    assert answer_of(post("a", "ping", None, sessions["a"], id=2))["result"] == {}
 
 
 def test_a_journal_that_somebody_has_locked_stops_nobody_who_does_not_need_it(server, tmp_path):
