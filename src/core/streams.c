@@ -210,11 +210,6 @@ int tci_streams_hold(struct tci_streams *streams, bool hold)
     return 0;
 }
 
-void tci_streams_end_input(struct tci_streams *streams)
-{
-    tci_input_end(&streams->input, streams->epoll);
-}
-
 void tci_streams_close(struct tci_streams *streams)
 {
     for (int i = 0; i < 3; i++)

@@ -83,8 +83,6 @@ enum tci_flow tci_streams_drain(struct tci_streams *streams);
 /* Stops and resumes reading output: the cage waits when its pipe is full. Ignored at the end. */
 int tci_streams_hold(struct tci_streams *streams, bool hold);
 
-/* No more input: the cage sees the end of stdin. */
-void tci_streams_end_input(struct tci_streams *streams);
 void tci_streams_close(struct tci_streams *streams);
 
 #endif

@@ -39,7 +39,7 @@ static void end_source(struct tci_input *input, int epoll)
     input->source_waits = false;
 }
 
-void tci_input_end(struct tci_input *input, int epoll)
+static void end_input(struct tci_input *input, int epoll)
 {
     if (input->source >= 0)
         end_source(input, epoll);
@@ -123,7 +123,7 @@ void tci_input_event(struct tci_input *input, int epoll, enum tci_event event)
         return;
     if (is_broken(input)) {
         input->is_refused = true;
-        tci_input_end(input, epoll);
+        end_input(input, epoll);
         return;
     }
     if (event == TCI_EVENT_SOURCE || (input->source >= 0 && !input->source_waits && !input->length))
@@ -134,7 +134,7 @@ void tci_input_event(struct tci_input *input, int epoll, enum tci_event event)
         return;
     }
     if (input->source < 0 || input->is_refused) {
-        tci_input_end(input, epoll);
+        end_input(input, epoll);
     } else if (input->source_waits) {
         /* Which has disarmed it: the end of the reader must still be heard. */
         if (event == TCI_EVENT_STDIN)

@@ -12,7 +12,6 @@ int tci_input_open(struct tci_input *input, const struct tc_request *request, co
                    size_t length, struct tc_error *reterr);
 int tci_input_begin(struct tci_input *input, int epoll);
 void tci_input_event(struct tci_input *input, int epoll, enum tci_event event);
-void tci_input_end(struct tci_input *input, int epoll);
 void tci_input_close(struct tci_input *input);
 
 #endif
