@@ -36,10 +36,10 @@ def pytest_configure(config):
 
 
 def pytest_collection_modifyitems(config, items):
-    """Tests of the MCP server look at their own server only. With $TOOLCAGE_CALLERS, cases for another caller (a
-    parameter "root", "user", "container") are left out."""
+    """Tests of the MCP server look at their own server only, tests of the gate at their own network. With
+    $TOOLCAGE_CALLERS, cases for another caller (a parameter "root", "user", "container") are left out."""
     for item in items:
-        if item.path.name.startswith("test_mcp_") and not item.get_closest_marker("reading"):
+        if item.path.name.startswith(("test_mcp_", "test_gate_")) and not item.get_closest_marker("reading"):
             item.add_marker("apart")
     apart = [item for item in items if item.get_closest_marker("apart")]
     others = sorted({item.path.name for item in apart})[::2]
