@@ -7,6 +7,7 @@ import json
 import os
 import shutil
 import subprocess
+import tarfile
 import time
 from pathlib import Path
 
@@ -47,6 +48,13 @@ def links(root):
     (root / "etc/resolv.conf").symlink_to("../run/systemd/resolve/stub-resolv.conf")
 
 
+def signs(root):
+    """Who believes fuse-overlayfs' way to say that there is no /data does not see the link that the kernel sees. A name
+    in a directory that the archive does not name: else the engine would take it for its own sign."""
+    links(root)
+    return ["./.wh.data/x"]
+
+
 def accounts(root):
     """The engine puts a file there, and makes it if there is none."""
     (root / "etc/group").symlink_to("/work/made")
@@ -66,8 +74,11 @@ def archive(lab, prepare):
     def make():
         root = lab.base / f"image-{prepare.__name__}"
         checked("cp", "-a", lab.rootfs(), root)
-        prepare(root)
+        more = prepare(root) or ()
         checked("tar", "-C", root, "-cf", f"{root}.tar", ".")
+        with tarfile.open(f"{root}.tar", "a") as file:
+            for name in more:
+                file.addfile(tarfile.TarInfo(name))
         Path(f"{root}.tar").chmod(0o644)
         shutil.rmtree(root)
         return f"{root}.tar"
@@ -114,6 +125,14 @@ def test_a_link_of_an_image_makes_nothing_in_a_granted_directory(cages):
     assert_refused(outcome, "/around/in", "/work")
     outcome = cages.result("true", image=image(cages, accounts))
     assert_refused(outcome, "/etc/group", "/work")
+    assert on_host(cages) == before and cages.containers() == containers
+
+
+@on(*ENGINES)
+def test_a_sign_in_an_image_hides_no_link(cages):
+    before, containers = on_host(cages), cages.containers()
+    outcome = cages.result("true", image=image(cages, signs), fs={"readable": [f"{cages.place}/docs:/data/in/deep"]})
+    assert_refused(outcome, "/data", "cannot be looked at" if "podman" in cages.engine.name else "/work")
     assert on_host(cages) == before and cages.containers() == containers
 
 
@@ -168,6 +187,31 @@ def test_an_image_whose_layers_cannot_be_read_is_asked_for(cages, tmp_path):
         assert outcome.stdout == "read me\n", outcome
     finally:
         proxy.close()
+    assert on_host(cages) == before and cages.containers() == containers
+
+
+@on("docker")
+def test_an_image_whose_container_is_removed_while_it_is_looked_at_is_not_taken_for_empty(cages, tmp_path):
+    """Somebody prunes containers that were not started: the daemon says of each path that there is none."""
+    proxy = Proxy(tmp_path / "s", cages.api.path)
+    plain, removed = proxy.ask, []
+
+    def ask(request):
+        line = request.split(b"\r\n", 1)[0].decode()
+        if line.startswith("HEAD ") and not removed:
+            removed.append(line.split("/containers/")[1].split("/")[0])
+            cages.api.request("DELETE", f"/containers/{removed[0]}?force=1")
+        return plain(request).replace(b'"GraphDriver"', b'"NoSuchWord_"')
+
+    proxy.ask = ask
+    before, containers = on_host(cages), cages.containers()
+    policy = cages.policy(image=image(cages, links), fs={"readable": [f"{cages.place}/docs:/data/in/deep"]})
+    try:
+        outcome = cages.command("exec", "--policy", policy, "--tool", "t", "--json", "--", "true",
+                                env={"DOCKER_HOST": f"unix://{proxy.path}"})
+    finally:
+        proxy.close()
+    assert removed and "was removed meanwhile" in outcome.stdout, outcome
     assert on_host(cages) == before and cages.containers() == containers
 
 

@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/xattr.h>
 #include <unistd.h>
 
 #include <cmocka.h>
@@ -97,18 +98,50 @@ static void test_what_a_layer_removes_is_not_seen(void **state)
     make_file("2/a/gone");
     make_file("2/a/kept");
     make_directory("1/a");
-    make_file("1/a/.wh.gone");
-    make_directory("2/b");
-    make_link("/x", "2/b/hidden");
-    make_directory("1/b");
-    make_file("1/b/.wh..wh..opq");
+    if (mknod(in("1/a/gone"), S_IFCHR, 0) < 0)
+        skip();
     assert_int_equal(kind_of("/a/gone"), TCI_API_MISSING);
+    assert_int_equal(kind_of("/a/gone/below"), TCI_API_MISSING);
     assert_int_equal(kind_of("/a/kept"), TCI_API_FILE);
-    assert_int_equal(kind_of("/b/hidden"), TCI_API_MISSING);
-    if (geteuid() == 0 && mknod(in("1/device"), S_IFCHR, 0) == 0) { /* the kernel's own way */
-        make_file("2/device");
-        assert_int_equal(kind_of("/device"), TCI_API_MISSING);
+    if (setxattr(in("1/a"), "trusted.overlay.opaque", "y", 1, 0) < 0)
+        skip();
+    assert_int_equal(kind_of("/a/kept"), TCI_API_MISSING);
+}
+
+/* The attack: fuse-overlayfs' signs in an image for the kernel's overlay, which does not know them. */
+static void test_a_sign_that_the_kernel_does_not_know_is_not_believed(void **state)
+{
+    static const struct {
+        const char *mark, *value;
+    } marks[] = {
+        { "user.overlay.opaque", "y" },
+        { "user.fuseoverlayfs.opaque", "y" },
+        { "trusted.overlay.opaque", "x" }, /* since Linux 6.7: does not hide anything */
+        { "trusted.overlay.opaque", "yy" },
+    };
+    struct tci_api_seen seen;
+    (void)state;
+    make_directory("1/a");
+    make_directory("1/a/.wh.data");
+    make_directory("2/a");
+    make_link("/work", "2/a/data");
+    make_file("2/a/kept");
+    assert_int_equal(tci_api_layers_look(layers, "/a/data", &seen), -EOPNOTSUPP);
+    assert_int_equal(kind_of("/a/kept"), TCI_API_FILE);
+    make_directory("1/b");
+    make_file("1/b/own");
+    make_directory("2/b");
+    make_link("/work", "2/b/data");
+    for (size_t i = 0; i < tci_array_size(marks); i++) {
+        if (setxattr(in("1/b"), marks[i].mark, marks[i].value, strlen(marks[i].value), 0) < 0)
+            continue; /* not on this file system, or only for root */
+        assert_int_equal(tci_api_layers_look(layers, "/b/data", &seen), -EOPNOTSUPP);
+        assert_int_equal(kind_of("/b/own"), TCI_API_FILE);
+        assert_int_equal(removexattr(in("1/b"), marks[i].mark), 0);
+        assert_int_equal(kind_of("/b/data"), TCI_API_LINK);
     }
+    make_file("1/b/.wh..wh..opq");
+    assert_int_equal(tci_api_layers_look(layers, "/b/data", &seen), -EOPNOTSUPP);
 }
 
 /* ---- the rule ------------------------------------------------------------------------------------ */
@@ -227,6 +260,8 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_the_topmost_layer_that_knows_a_name_says_what_it_is,
                                         setup, teardown),
         cmocka_unit_test_setup_teardown(test_what_a_layer_removes_is_not_seen, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_a_sign_that_the_kernel_does_not_know_is_not_believed,
+                                        setup, teardown),
         cmocka_unit_test_setup_teardown(test_a_link_may_lead_to_the_image_and_not_into_a_mount,
                                         setup, teardown),
         cmocka_unit_test_setup_teardown(test_accounts_that_are_no_files_are_refused, setup,

@@ -154,6 +154,21 @@ int tci_api_archive_look(const struct tci_api_archive *archive, const char *path
     return r;
 }
 
+int tci_api_archive_confirm(const struct tci_api_archive *archive, struct tc_error *reterr)
+{
+    struct tci_api_seen root;
+    if (tci_api_archive_look(archive, "/", &root, reterr) < 0)
+        return -1;
+    if (root.kind == TCI_API_DIRECTORY)
+        return 0;
+    tci_error_set(reterr, TC_ERROR_UNSUPPORTED,
+                  "the container in which %s showed the image was removed meanwhile",
+                  tci_api_name(archive->api));
+    tci_error_remedy(reterr, "call again; what removes containers that were not started "
+                             "(\"prune\") can spare those with the label " TCI_API_LABEL_OWNER);
+    return -1;
+}
+
 void tci_api_archive_close(struct tci_api_archive *archive)
 {
     if (archive->is_made)

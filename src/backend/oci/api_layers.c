@@ -16,48 +16,53 @@
 #include "base/fd.h"
 #include "base/path.h"
 
-/* The kernel's names, those for user namespaces, and fuse-overlayfs'. */
-static bool has_mark(int directory, const char *path, const char *const *marks)
-{
-    tc_cleanup(tci_closep) int fd = openat(directory, path,
-                                           O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-    char value;
-    for (; fd >= 0 && *marks; marks++)
-        if (fgetxattr(fd, *marks, &value, sizeof value) >= 0 || errno == ERANGE)
-            return true;
-    return false;
-}
-
 static bool exists(int directory, const char *path)
 {
     struct stat s;
     return fstatat(directory, path, &s, AT_SYMLINK_NOFOLLOW) == 0;
 }
 
-/* "a/b" as "a/.wh.b": how fuse-overlayfs says that there is no b any more. */
+/* 1: it has this mark, with the value "y"; 0: it does not have it. -EOPNOTSUPP: with another value. */
+static int read_mark(int fd, const char *mark)
+{
+    char value[2];
+    const ssize_t n = fgetxattr(fd, mark, value, sizeof value);
+    if (n < 0 && (errno == ENODATA || errno == ENOTSUP))
+        return 0;
+    if (n < 0 && errno != ERANGE)
+        return -errno;
+    return n == 1 && value[0] == 'y' ? 1 : -EOPNOTSUPP;
+}
+
+/* Does a directory hide what lower layers have in it? 1, 0, or a negative errno.
+ * The attack: marks that the kernel's overlay of a rootful engine does not know can come with an image, as can names
+ * like fuse-overlayfs' ".wh.". Who believed them would not see the link that the kernel sees. So only the kernel's own
+ * marks count; what others may believe is for the engine to say. */
+static int hides_lower(int directory, const char *path)
+{
+    static const char *const unclear[] = { "user.overlay.opaque", "user.fuseoverlayfs.opaque",
+                                           "trusted.overlay.redirect", "user.overlay.redirect" };
+    tc_cleanup(tci_closep) int fd = openat(directory, path,
+                                           O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    if (fd < 0)
+        return -errno;
+    if (exists(fd, ".wh..wh..opq"))
+        return -EOPNOTSUPP;
+    for (size_t i = 0; i < tci_array_size(unclear); i++) {
+        const int r = read_mark(fd, unclear[i]);
+        if (r != 0)
+            return r < 0 ? r : -EOPNOTSUPP;
+    }
+    return read_mark(fd, "trusted.overlay.opaque");
+}
+
+/* "a/b" as "a/.wh.b": for fuse-overlayfs there is no b any more, for the kernel this is a name like any other. */
 static bool has_sign(int directory, const char *path, const char *name)
 {
     char sign[TCI_PATH_MAX + 8];
     const int above = (int)(name - path);
     (void)snprintf(sign, sizeof sign, "%.*s.wh.%s", above, path, name);
     return exists(directory, sign);
-}
-
-static bool is_opaque(int directory, const char *path)
-{
-    static const char *const marks[] = { "trusted.overlay.opaque", "user.overlay.opaque",
-                                         "user.fuseoverlayfs.opaque", NULL };
-    char sign[TCI_PATH_MAX + 16];
-    (void)snprintf(sign, sizeof sign, "%s/.wh..wh..opq", path);
-    return has_mark(directory, path, marks) || exists(directory, sign);
-}
-
-/* A directory that was renamed: what it holds is below under another name. Only the kernel knows. */
-static bool is_moved(int directory, const char *path)
-{
-    static const char *const marks[] = { "trusted.overlay.redirect", "user.overlay.redirect",
-                                         NULL };
-    return has_mark(directory, path, marks);
 }
 
 static int describe(int directory, const char *path, const struct stat *s, struct tci_api_seen *ret)
@@ -80,7 +85,7 @@ static int describe(int directory, const char *path, const struct stat *s, struc
 static int look_in_layer(int directory, const char *path, struct tci_api_seen *ret)
 {
     char prefix[TCI_PATH_MAX + 1];
-    bool hides = false;
+    int hides = 0; /* or an errno: it matters only if this layer does not have the name itself */
     ret->kind = TCI_API_MISSING;
     for (const char *name = path, *end = path; *end; name = end + 1) {
         struct stat s;
@@ -88,7 +93,7 @@ static int look_in_layer(int directory, const char *path, struct tci_api_seen *r
         memcpy(prefix, path, (size_t)(end - path));
         prefix[end - path] = '\0';
         if (has_sign(directory, prefix, prefix + (name - path)))
-            return 1;
+            return -EOPNOTSUPP;
         if (fstatat(directory, prefix, &s, AT_SYMLINK_NOFOLLOW) < 0)
             return errno == ENOENT ? hides : -errno;
         if (S_ISCHR(s.st_mode) && s.st_rdev == makedev(0, 0))
@@ -97,9 +102,8 @@ static int look_in_layer(int directory, const char *path, struct tci_api_seen *r
             return describe(directory, prefix, &s, ret);
         if (!S_ISDIR(s.st_mode))
             return 1;
-        if (is_moved(directory, prefix))
-            return -EOPNOTSUPP;
-        hides |= is_opaque(directory, prefix);
+        if (hides == 0)
+            hides = hides_lower(directory, prefix);
     }
     return -EINVAL; /* "" */
 }

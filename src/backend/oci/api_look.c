@@ -36,7 +36,9 @@ static int look_afresh(struct looking *l, const char *path, struct tci_api_seen 
         tci_error_set(l->reterr, TC_ERROR_UNSUPPORTED,
                       "the image \"%.200s\" cannot be looked at: %.300s in it cannot be read",
                       what->image_name, path);
-        tci_error_remedy(l->reterr, "use Podman's storage driver \"overlay\" or \"vfs\"");
+        tci_error_remedy(l->reterr,
+                         "use Podman's storage driver \"overlay\" or \"vfs\"; or make the image "
+                         "again as one layer (podman build --squash-all)");
         return -1;
     }
     l->ask_engine = true;
@@ -296,6 +298,8 @@ int tci_api_look(const struct tci_api_look *what, struct tci_api_points *ret,
     for (unsigned check = 0; check < 2; check++)
         for (size_t i = 0; i < points.count && r == 0; i++)
             r = place(&l, &points.items[i], check);
+    if (r == 0 && l.archive.is_made)
+        r = tci_api_archive_confirm(&l.archive, reterr);
     tci_api_archive_close(&l.archive);
     if (r == 0)
         *ret = points;

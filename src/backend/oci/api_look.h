@@ -49,6 +49,9 @@ int tci_api_archive_open(struct tci_api_archive *archive, const struct tci_api *
                          struct tc_error *reterr);
 int tci_api_archive_look(const struct tci_api_archive *archive, const char *path,
                          struct tci_api_seen *ret, struct tc_error *reterr);
+/* After the last question: was it there all the time? "No such container" and "no such path" look alike, and who removes
+ * the one (a prune) would make the image look empty. */
+int tci_api_archive_confirm(const struct tci_api_archive *archive, struct tc_error *reterr);
 void tci_api_archive_close(struct tci_api_archive *archive);
 
 /* ---- where everything will be (api_look.c) ----------------------------------------------------- */
