@@ -178,12 +178,12 @@ bool tci_mcp_peer_has_room(struct tci_mcp_peer *peer, size_t length)
 
 /* ---- what is received ----------------------------------------------------------------------- */
 
-/* Of those that are not whole: the others are read soon. */
-static struct tci_mcp_peer *largest_of(const struct tci_mcp_http *http, int token)
+static struct tci_mcp_peer *largest_of(const struct tci_mcp_http *http, int token,
+                                       enum tci_mcp_peer_state state)
 {
     struct tci_mcp_peer *largest = NULL;
     for (struct tci_mcp_peer *peer = http->oldest; peer; peer = peer->previous)
-        if (peer->token == token && peer->state == TCI_MCP_PEER_BODY &&
+        if (peer->token == token && peer->state == state &&
             peer->body_counted > (largest ? largest->body_counted : 0))
             largest = peer;
     return largest;
@@ -196,8 +196,11 @@ bool tci_mcp_peer_may_send(struct tci_mcp_peer *peer)
 
     count_body(peer);
     while (shares->all.of[TCI_MCP_SHARE_BODIES] > TCI_MCP_BODIES_MAX) {
-        struct tci_mcp_peer *largest = largest_of(
-            http, tci_mcp_share_greediest(shares, TCI_MCP_SHARE_BODIES, peer->token, 0));
+        int token = tci_mcp_share_greediest(shares, TCI_MCP_SHARE_BODIES, peer->token, 0);
+        struct tci_mcp_peer *largest = largest_of(http, token, TCI_MCP_PEER_BODY);
+        /* None is unfinished: then one that is whole and waits to be read. */
+        if (!largest)
+            largest = largest_of(http, token, TCI_MCP_PEER_WAITS);
         if (!largest || largest == peer)
             return false;
         tci_mcp_peer_gone(largest);

@@ -96,19 +96,39 @@ def answer_of(connection):
     return json.loads([line.removeprefix("data: ") for line in text.splitlines() if "jsonrpc" in line][-1])
 
 
+LARGE = 4 * 1024 * 1024
+
+
+def send_large(client, session, body):
+    """The connection of agent a on which this part of a large message was sent."""
+    port = int(re.search(r"http://127.0.0.1:(\d+)/", client.stderr()).group(1))
+    head = (f"POST /mcp HTTP/1.1\r\nHost: 127.0.0.1:{port}\r\nAuthorization: Bearer {TOKENS['a']}\r\n"
+            "Content-Type: application/json\r\nAccept: application/json, text/event-stream\r\n"
+            f"Mcp-Session-Id: {session}\r\nContent-Length: {LARGE}\r\n\r\n").encode()
+    sock = socket.create_connection(("127.0.0.1", port), timeout=60 * TIME_SCALE)
+    with contextlib.suppress(ConnectionError):
+        sock.sendall(head + body)
+    return sock
+
+
+def test_whole_messages_that_wait_to_be_read_shut_nobody_out(server):
+    """One is read, slowly, and sixteen wait: all that there is room for. The next of another agent is not the one to go."""
+    client, post, sessions = server
+    values = b",".join([b'"' + b"\\u0041" * 6 + b'"'] * 99_000)
+    body = b'{"jsonrpc":"2.0","id":1,"method":"ping","params":{"_meta":{"x":[' + values + b"]}}}"
+    open_ones = [send_large(client, sessions["a"], body.ljust(LARGE)) for _ in range(17)]
+    for number in range(10):
+        assert answer_of(post("b", "ping", None, sessions["b"], id=number))["result"] == {}
+    for sock in open_ones:
+        sock.close()
+
+
 def test_messages_that_never_end_take_no_more_than_their_share(server):
     """All but the end of many large messages: the largest go, and neither this agent's small ones nor others'."""
     client, post, sessions = server
-    port = int(re.search(r"http://127.0.0.1:(\d+)/", client.stderr()).group(1))
-    before, part, open_ones = memory(client.process), b" " * (4 * 1024 * 1024 - 1), []
-    head = (f"POST /mcp HTTP/1.1\r\nHost: 127.0.0.1:{port}\r\nAuthorization: Bearer {TOKENS['a']}\r\n"
-            "Content-Type: application/json\r\nAccept: application/json, text/event-stream\r\n"
-            f"Mcp-Session-Id: {sessions['a']}\r\nContent-Length: {len(part) + 1}\r\n\r\n").encode()
+    before, open_ones = memory(client.process), []
     for _ in range(40):
-        sock = socket.create_connection(("127.0.0.1", port), timeout=60 * TIME_SCALE)
-        open_ones.append(sock)
-        with contextlib.suppress(ConnectionError):
-            sock.sendall(head + part)
+        open_ones.append(send_large(client, sessions["a"], b" " * (LARGE - 1)))
     for agent in "ab":
         assert answer_of(post(agent, "tools/call", {"name": "quick"}, sessions[agent], id=1))["result"]["isError"] is False
     assert memory(client.process) < before + 100 * 1024 * TIME_SCALE  # 160 MiB, if they are all kept
