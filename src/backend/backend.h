@@ -20,6 +20,10 @@
 
 enum { TC_BACKEND_ABI = 1, TCI_LAYERS_MAX = 160, TCI_SANDBOX_ID_MAX = 72 };
 
+/* Signals that wait, and timers, of a cage. The attack: a tool queues as many as its user may have, and no
+ * timer can be made by any other cage, or program, of that user. */
+enum { TCI_SIGNALS_MAX = 1024 };
+
 /* What a cage is made from: a tool after grant and request have narrowed it. It and what it points
  * to outlive the plan. */
 struct tc_spec {

@@ -323,6 +323,27 @@ sys.stdin.read()
     assert used < maximum // 2
 
 
+TIMERS = """
+import ctypes
+try:
+    create = ctypes.CDLL(None).timer_create
+except AttributeError:
+    create = ctypes.CDLL("librt.so.1").timer_create
+count = 0
+while count < 5000 and create(0, None, ctypes.byref(ctypes.c_void_p())) == 0:
+    count += 1
+print(count)
+"""
+
+
+@pytest.mark.parametrize("backend", ["jail", "process"])
+def test_user_keeps_signals_that_may_wait(run, policy, backend):
+    """Their number is the user's, and every timer has one of them: who takes all leaves no timer to other programs."""
+    result = run(policy(f'[tool.t]\nbackend = "{backend}"\n'), "t", PYTHON, "-c", TIMERS)
+    assert result["verdict"] == "ok", result
+    assert 0 < int(result["stdout"]) <= 1024, result
+
+
 @pytest.mark.parametrize("before,command,expected", [
     (["setarch", "-R"], ["cat", "/proc/self/personality"], "00000000"),
     (["sh", "-c", 'echo 123 > /proc/self/oom_score_adj && exec "$@"', "sh"],

@@ -358,8 +358,7 @@ def test_disk_bounds_what_is_written_to_a_writable_root(lab, name):
               "cat /[1-9] | wc -c")
     container = {"read_only_rootfs": False} | ({"user": "0"} if name == "crun" else {})
     outcome = cages_of(lab, name).result("sh", "-c", script, container=container, disk="8MB", memory="unlimited")
-    own = 32 << 20  # the bundle's, in the same memory
-    assert 7_000_000 <= int(outcome.stdout) <= 8_000_000 + own, outcome
+    assert 7_000_000 <= int(outcome.stdout) <= 8_000_000 + 4096, outcome
 
 
 def test_limit_that_cannot_be_kept_is_refused(lab):

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """What a hostile tool has tried against containers of bare runtimes and gVisor, kept so that it goes on failing: files
 that come back although they are hidden, setuid files in a granted directory, descriptors that fill the kernel's account
-of a user, keys that are used up, named pipes, the first process of a container, and children that may not be killed.
+of a user, pseudo-terminals and keys that are used up, named pipes, the first process of a container, and children that may not be killed.
 """
 
 import contextlib
@@ -159,6 +159,32 @@ def test_a_tools_limit_on_files_leaves_room_for_the_others(cages):
         assert int(cages.shell("ulimit -n", files=100).stdout) == 100
     finally:
         resource.setrlimit(resource.RLIMIT_NOFILE, before)
+
+
+# ---- what all users and cages of the host share ------------------------------------------------------
+
+TERMINALS = """
+i=0
+while [ $i -lt 80 ]; do
+    eval "exec $((i + 10))<>/dev/ptmx"
+    i=$((i + 1))
+    echo $i
+done
+"""
+
+
+@on(*CRUN_RUNC)
+def test_a_tool_cannot_take_every_pseudo_terminal(cages):
+    outcome = cages.result("sh", "-c", TERMINALS)
+    assert outcome.stdout.split()[-1] == "64", outcome
+    assert "No space left on device" in outcome.stderr, outcome
+
+
+@on(*CRUN_RUNC, *([] if SLOW else ["crun-user"]))
+def test_a_tool_cannot_take_every_signal_that_may_wait(cages):
+    """Their number is the user's; who has taken all leaves no timer to his other programs."""
+    words = cages.shell("grep 'Max pending signals' /proc/self/limits").stdout.split()
+    assert 0 < int(words[4]) <= 1024 and words[3] == words[4], words
 
 
 # ---- files on the host ------------------------------------------------------------------------------

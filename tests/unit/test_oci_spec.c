@@ -333,6 +333,7 @@ static void test_limits_count_the_tool_and_not_the_runtime(void **state)
     assert_int_equal(limit_of(plan, RLIMIT_NOFILE), 40);
     assert_int_equal(limit_of(plan, RLIMIT_FSIZE), 1000);
     assert_int_equal(limit_of(plan, RLIMIT_CORE), 1);
+    assert_in_range(limit_of(plan, RLIMIT_SIGPENDING), 1, 1024);
     assert_int_equal(limit_of(plan, RLIMIT_CPU), has & TCI_CGROUP_HAS_CPU_USAGE ? 3 : 2);
     assert_true(plan->watch_cpu && !plan->enter_early);
     assert_int_equal(plan->use_cgroup, has != 0);
@@ -348,6 +349,7 @@ static void test_limits_count_the_tool_and_not_the_runtime(void **state)
     assert_int_equal(plan->enter_early, has != 0);
     assert_int_equal(plan->cgroup_limits.pids, TCI_UNLIMITED);
     assert_int_equal(limit_of(plan, RLIMIT_NPROC), 8); /* counted by gVisor's own kernel */
+    assert_int_equal(limit_of(plan, RLIMIT_SIGPENDING), UINT64_MAX); /* it would refuse */
     tci_cgroups_free(plan->cgroups);
     end(&made);
 }

@@ -78,6 +78,7 @@ int tci_native_limits(struct tc_plan *plan, struct tc_error *reterr)
     add_limit(plan, RLIMIT_CORE, 1);
     add_limit(plan, RLIMIT_RTPRIO, 0);
     add_limit(plan, RLIMIT_NICE, 0);
+    add_limit(plan, RLIMIT_SIGPENDING, TCI_SIGNALS_MAX);
     if (s->files != TCI_UNLIMITED)
         add_limit(plan, RLIMIT_NOFILE, s->files);
     if (s->disk != TCI_UNLIMITED)

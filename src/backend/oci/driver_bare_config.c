@@ -9,7 +9,8 @@
 #include "backend/sealed.h"
 #include "base/path.h"
 
-enum { own_memory = 32 << 20, size_text_max = 24 };
+/* The stage's own memory holds the bundle, programs of ours and the runtime's state. */
+enum { own_memory = 32 << 20, page = 4096, own_inodes = 4096, size_text_max = 24 };
 
 /* ---- mounts ------------------------------------------------------------------------------------------ */
 
@@ -184,18 +185,31 @@ static struct tci_sealed_array put_words(struct tci_buf *out, const struct tci_o
 
 /* ---- the whole ------------------------------------------------------------------------------------------- */
 
-/* What the command writes to a root directory that it may write to lies in the stage's memory. */
-static uint64_t memory_size(const struct tci_settings *s)
+static uint32_t put_number(struct tci_buf *out, uint64_t number)
 {
-    if (s->container.read_only_rootfs)
-        return own_memory;
-    return s->disk == TCI_UNLIMITED ? 0 /* no limit */ : s->disk + own_memory;
+    char text[size_text_max];
+    (void)snprintf(text, sizeof text, "%llu", (unsigned long long)number);
+    return tci_sealed_text(out, text);
+}
+
+/* What the command writes to a root directory that it may write to lies in memory. An inode costs some that the
+ * size does not count: one for each page, and some for directories and mount points. */
+static void put_sizes(struct tci_buf *out, const struct tci_settings *s,
+                      struct tci_stage_config *header)
+{
+    const bool unlimited = !s->container.read_only_rootfs && s->disk == TCI_UNLIMITED;
+    uint64_t size = s->container.read_only_rootfs ? own_memory : s->disk;
+    if (size < page)
+        size = page; /* 0 would be no limit */
+    header->memory_size = put_number(out, own_memory);
+    header->memory_inodes = put_number(out, own_memory / page);
+    header->upper_size = put_number(out, unlimited ? 0 : size);
+    header->upper_inodes = put_number(out, unlimited ? 0 : size / page + own_inodes);
 }
 
 static int put_container(struct tci_buf *out, const struct tci_oci_plan *plan,
                          struct tci_stage_config *header)
 {
-    char size[size_text_max];
     header->is_user = tci_oci_stage_is_mapped(&plan->choice);
     header->is_mapped = header->is_user && plan->choice.is_root;
     header->control_at = plan->choice.runtime == TCI_OCI_RUNSC ? 0 : 3;
@@ -212,11 +226,7 @@ static int put_container(struct tci_buf *out, const struct tci_oci_plan *plan,
     header->rootfs = tci_sealed_text(out, plan->rootfs);
     header->rootfs_device = plan->rootfs_device;
     header->rootfs_inode = plan->rootfs_inode;
-    (void)snprintf(size, sizeof size, "%llu", (unsigned long long)memory_size(plan->spec.settings));
-    header->memory_size = tci_sealed_text(out, size);
-    (void)snprintf(size, sizeof size, "%llu",
-                   (unsigned long long)(memory_size(plan->spec.settings) / 4096));
-    header->memory_inodes = tci_sealed_text(out, size);
+    put_sizes(out, plan->spec.settings, header);
     header->program = tci_sealed_text(out, plan->choice.program);
     header->points = put_points(out);
     header->words = put_words(out, plan);

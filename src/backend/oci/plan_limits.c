@@ -77,10 +77,11 @@ void tci_oci_limits(struct tci_oci_plan *plan)
     /* No core dump: 1 and not 0, because a handler of the host that takes dumps through a pipe is
      * started whatever the limit is, except for 1. */
     add_limit(plan, RLIMIT_CORE, 1);
-    /* gVisor knows none of these two, and has no priorities. */
+    /* gVisor knows none of these three, has no priorities, and signals of its own. */
     if (plan->choice.runtime != TCI_OCI_RUNSC) {
         add_limit(plan, RLIMIT_RTPRIO, 0);
         add_limit(plan, RLIMIT_NICE, 0);
+        add_limit(plan, RLIMIT_SIGPENDING, TCI_SIGNALS_MAX);
     }
     limit_files(plan);
     if (s->disk != TCI_UNLIMITED)

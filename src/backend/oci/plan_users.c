@@ -2,8 +2,9 @@
 /*
  * Owns: as whom the command runs. With a bare runtime it is a user who owns nothing on the host when root
  * asks (TCI_JAIL_HOST_ID, as in a jail), and the caller himself otherwise. An engine has its own idea
- * of users: a rootless one makes the container's root the caller; from a rootful one the command gets the
- * owner of what it was granted, and never the host's root unless the policy says so.
+ * of users: a rootless one makes the container's root the caller; from a rootful one the command is the owner
+ * of the first path that it was granted. That is the host's root, without capabilities, where this is root's or
+ * container.user says so; without either it is nobody.
  */
 #include "backend/oci/plan.h"
 

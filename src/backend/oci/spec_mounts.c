@@ -33,8 +33,9 @@ static void write_kernel(struct tci_json *json, const struct tci_oci_plan *plan)
     static const char *const proc[] = { "ro", "nosuid", "noexec", "nodev", NULL };
     /* Becomes read-only when the runtime's own few devices are in it: an ordinary user owns it. */
     static const char *const dev[] = { "ro", "nosuid", "noexec", "mode=755", "size=65536", NULL };
-    static const char *const pts[] = { "nosuid",        "noexec",    "newinstance",
-                                       "ptmxmode=0666", "mode=0620", NULL };
+    /* The attack: a tool opens all pseudo-terminals that the host has for its containers. */
+    static const char *const pts[] = { "nosuid",    "noexec", "newinstance", "ptmxmode=0666",
+                                       "mode=0620", "max=64", NULL };
     begin_mount(json, "/proc", "proc", "proc");
     write_options(json, proc);
     end_mount(json);

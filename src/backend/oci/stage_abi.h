@@ -89,7 +89,9 @@ struct tci_stage_config {
     uint32_t control_at;    /* the runtime's descriptor for entry's socket: 0 or 3 */
     uint32_t rootfs;        /* path */
     uint32_t memory_size;   /* text: of the stage's own file system */
-    uint32_t memory_inodes; /* text: how many files it holds; "0": no limit */
+    uint32_t memory_inodes; /* text: how many files it holds */
+    uint32_t upper_size;    /* text: of what is written to the root directory; "0": no limit */
+    uint32_t upper_inodes;  /* the same, in files */
     uint64_t rootfs_device, rootfs_inode;
     struct tci_sealed_array mounts; /* struct tci_stage_mount, parents first */
     struct tci_sealed_array points; /* uint32_t: more directories to make, without leading slash */

@@ -2,7 +2,7 @@
 /*
  * Owns: everything that the runtime finds, in the stage's mount namespace: its own /proc, no control
  * groups, and one file system in memory at TCI_STAGE_DIRECTORY with the bundle, the granted paths, the
- * runtime's state and the root directory.
+ * runtime's state and the root directory; in another is what is written to that.
  *
  * Paths of the host are opened before anything is mounted (TCI_STAGE_DIRECTORY hides what is there), and
  * are what was checked, or the cage is not built. The root directory is an overlay, nosuid and nodev: a
@@ -169,24 +169,38 @@ static void copy_program(const struct stage *stage, int from, const char *path)
 
 static void make_files(struct stage *stage)
 {
-    static const char *const directories[] = { "bundle", "rootfs", "m",   "state",
-                                               "own",    "work",   "view" };
+    static const char *const directories[] = { "bundle", "rootfs", "m", "state", "own", "view" };
     const struct tci_stage_config *config = stage->config;
     for (size_t i = 0; i < sizeof directories / sizeof directories[0]; i++)
         make_directory(stage, directories[i]);
-    make_directory(stage, "upper");
-    if (config->upper_owner)
-        must(TCI_STAGE_STEP_FILES, 5,
-             CALL(fchownat, stage->memory, "upper", config->upper_owner, config->upper_owner, 0));
     if (config->is_mapped)
         make_directory(stage, "lower");
-    stage->upper = must(TCI_STAGE_STEP_FILES, 4,
-                        CALL(openat, stage->memory, "upper", STAGE_O_PATH | STAGE_O_CLOEXEC, 0, 0));
     write_file(stage, "bundle/config.json", 0444, config_at(stage, config->bundle.offset),
                config->bundle.count);
     copy_program(stage, TCI_STAGE_FD_ENTRY, "own/entry");
     if (config->has_program)
         copy_program(stage, TCI_STAGE_FD_PROGRAM, "own/program");
+}
+
+/* A file system of its own: what is written to the root directory has `disk` for its limit, and what the
+ * stage has written is not part of it. */
+static void make_upper(struct stage *stage)
+{
+    const struct tci_stage_config *config = stage->config;
+    const uint32_t owner = config->upper_owner;
+    long mount = must(TCI_STAGE_STEP_MEMORY, config->mounts.count,
+                      memory_filesystem(config_at(stage, config->upper_size),
+                                        config_at(stage, config->upper_inodes), "0755", 0));
+    make_directory(stage, "top");
+    must(TCI_STAGE_STEP_MEMORY, config->mounts.count, attach(mount, stage->memory, "top"));
+    (void)CALL(close, mount, 0, 0, 0, 0);
+    make_directory(stage, "top/work");
+    make_directory(stage, "top/upper");
+    if (owner)
+        must(TCI_STAGE_STEP_FILES, 5, CALL(fchownat, stage->memory, "top/upper", owner, owner, 0));
+    stage->upper = must(
+        TCI_STAGE_STEP_FILES, 4,
+        CALL(openat, stage->memory, "top/upper", STAGE_O_PATH | STAGE_O_CLOEXEC, 0, 0));
 }
 
 /* ---- the root directory and what is granted -------------------------------------------------------------------- */
@@ -195,8 +209,8 @@ static void lay_over(const struct stage *stage)
 {
     char lower[path_room] = TCI_STAGE_PLACE "/lower";
     const struct option options[] = { { "lowerdir", lower },
-                                      { "upperdir", TCI_STAGE_PLACE "/upper" },
-                                      { "workdir", TCI_STAGE_PLACE "/work" },
+                                      { "upperdir", TCI_STAGE_PLACE "/top/upper" },
+                                      { "workdir", TCI_STAGE_PLACE "/top/work" },
                                       { "userxattr", NULL } };
     long mount;
     /* By its handle: what lies at the path may be hidden by now, and colons mean something. */
@@ -247,6 +261,7 @@ void make_tree(struct stage *stage)
     must(TCI_STAGE_STEP_MEMORY, config->mounts.count,
          attach(stage->memory, STAGE_AT_CWD, TCI_STAGE_PLACE));
     make_files(stage);
+    make_upper(stage);
     make_points(stage);
     lay_over(stage);
     for (uint32_t i = 0; i < config->mounts.count; i++)
