@@ -416,6 +416,41 @@ def test_store_that_is_a_file_is_refused_with_the_way_out(toolcage, tmp_path):
         assert done.returncode == 125 and "remedy: name a directory in TOOLCAGE_IMAGES" in done.stderr, done.stderr
 
 
+def test_store_that_others_can_exchange_is_refused(toolcage, copy):
+    """The attack: renameat2(EXCHANGE) of the checked store and another one, while calls run."""
+    shared = copy.parent / "shared"
+    (shared / "below").mkdir(parents=True)
+    copy.rename(shared / "below/store")
+    (copy.parent / "link").symlink_to(shared / "below")
+    for name in ("shared/below/store", "link/store"):
+        env = {"TOOLCAGE_IMAGES": str(copy.parent / name)}
+        shared.chmod(0o777)
+        for args in (("list",), ("show", NAME), ("build",)):
+            done = toolcage("image", *args, env=env)
+            assert done.returncode == 125 and f"others can exchange the image store {shared}/below/store" in done.stderr
+            assert f"they may write to {shared}\n" in done.stderr and f"chmod go-w {shared}" in done.stderr, done.stderr
+        for mode in (0o1777, 0o755):  # as /tmp has it; as a home directory has it
+            shared.chmod(mode)
+            assert toolcage("image", "list", env=env).returncode == 0
+
+
+@pytest.mark.skipif(not IS_ROOT, reason="only root can give files away")
+def test_store_in_a_directory_of_another_user_is_refused(toolcage, copy):
+    shared = copy.parent / "shared"
+    shared.mkdir(0o755)
+    copy.rename(shared / "store")
+    os.chown(shared, ORDINARY, ORDINARY)
+    for args in (("list",), ("build",)):
+        done = toolcage("image", *args, env={"TOOLCAGE_IMAGES": str(shared / "store")})
+        assert done.returncode == 125 and f"{shared} belongs to another user" in done.stderr, done.stderr
+    os.chown(shared, 0, ORDINARY)
+    shared.chmod(0o775)
+    done = toolcage("image", "list", env={"TOOLCAGE_IMAGES": str(shared / "store")})
+    assert done.returncode == 125 and f"they may write to {shared}" in done.stderr, done.stderr
+    os.chown(shared, 0, 0)  # a group with the number of its user is that user's own
+    assert toolcage("image", "list", env={"TOOLCAGE_IMAGES": str(shared / "store")}).returncode == 0
+
+
 def test_store_that_others_can_write_is_refused(toolcage, copy):
     copy.chmod(0o777)
     for args in (("list",), ("show", NAME), ("build",)):

@@ -308,6 +308,40 @@ static void test_store_that_others_can_write_is_refused(void **state)
     assert_non_null(strstr(error.message, "others can write"));
 }
 
+static void test_path_of_an_image_has_no_links_in_it(void **state)
+{
+    struct layer layer = { .length = 0 };
+    struct tc_error error = { 0 };
+    char path[PATH_MAX], link[80], store[96], real[96];
+    (void)state;
+    add(&layer, "file", '0', "x");
+    make_store(&layer, false);
+    (void)snprintf(link, sizeof link, "%s/link", directory);
+    (void)snprintf(store, sizeof store, "%s/store", link);
+    (void)snprintf(real, sizeof real, "%s/store/unpacked/", directory);
+    assert_int_equal(symlink(directory, link), 0);
+    assert_int_equal(setenv("TOOLCAGE_IMAGES", store, 1), 0);
+    if (tci_image_find("t", path, &error) < 0)
+        fail_msg("%s", error.message);
+    assert_memory_equal(path, real, strlen(real));
+}
+
+static void test_store_that_others_can_exchange_is_refused(void **state)
+{
+    struct layer layer = { .length = 0 };
+    struct tc_error error = { 0 };
+    char path[PATH_MAX];
+    (void)state;
+    add(&layer, "file", '0', "x");
+    make_store(&layer, false);
+    assert_int_equal(chmod(directory, 0777), 0);
+    assert_int_equal(tci_image_find("t", path, &error), -1);
+    assert_non_null(strstr(error.message, "others can exchange"));
+    assert_non_null(strstr(error.message, directory));
+    assert_int_equal(chmod(directory, 01777), 0);
+    assert_int_equal(tci_image_find("t", path, NULL), 0);
+}
+
 static void test_index_that_names_files_elsewhere_is_refused(void **state)
 {
     static const char *const digests[] = { "sha256:../../../outside", "sha256:", "md5:0", "" };
@@ -353,6 +387,8 @@ int main(void)
         T(test_size_beyond_the_archive_is_refused),
         T(test_changed_byte_is_noticed),
         T(test_store_that_others_can_write_is_refused),
+        T(test_path_of_an_image_has_no_links_in_it),
+        T(test_store_that_others_can_exchange_is_refused),
         T(test_index_that_names_files_elsewhere_is_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

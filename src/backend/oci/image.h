@@ -5,6 +5,7 @@
  *   image.c             finding, listing, removing
  *   image_name.c        references: "toolcage/tool-sandbox:latest"
  *   image_store.c       where a store is; its directory, lock and temporary files
+ *   image_way.c         the way to it: making it, and whether others can change it
  *   image_blob.c        content by its digest
  *   image_index.c       index.json
  *   image_manifest.c    manifests and configurations
@@ -78,10 +79,13 @@ int tci_image_step(const struct tci_image_watch *watch, enum tci_image_phase pha
 
 #define TCI_IMAGE_SYSTEM_STORE "/var/lib/toolcage/images"
 
+/* Names of blobs and of unpacked roots must fit behind it. */
+enum { TCI_IMAGE_STORE_PATH_MAX = PATH_MAX - 256 };
+
 struct tci_image_store {
-    int directory; /* -1: there is none */
-    int lock;      /* -1: not held */
-    char path[PATH_MAX];
+    int directory;       /* -1: there is none */
+    int lock;            /* -1: not held */
+    char path[PATH_MAX]; /* of an open one: without links */
 };
 
 #define TCI_IMAGE_STORE_NONE                                                                       \
@@ -89,15 +93,18 @@ struct tci_image_store {
         .directory = -1, .lock = -1                                                                \
     }
 
-/* One's own store ($TOOLCAGE_IMAGES, root's, or the user's); with `make` it is made where it is missing.
- * Without, a missing one is no error: `directory` is -1. A store that somebody else can write is refused:
- * the attack is an image that was put there for us to run. */
 /* Where the caller's own store is, or would be. */
 int tci_image_store_place(char ret[PATH_MAX], struct tc_error *reterr);
+/* One's own store ($TOOLCAGE_IMAGES, root's, or the user's); with `make` it is made where it is missing.
+ * Without, a missing one is no error: `directory` is -1. A store that somebody else can write, or put
+ * another in the place of, is refused: the attack is an image that was put there for us to run. */
 int tci_image_store_open(bool make, struct tci_image_store *ret, struct tc_error *reterr);
 /* Root's, for everybody else to read; -1 where it does not count. */
 int tci_image_store_open_system(struct tci_image_store *ret, struct tc_error *reterr);
 void tci_image_store_close(struct tci_image_store *store);
+/* image_way.c: makes `path`, with `make`, and takes the links out of it. 1: nobody but root and the caller can
+ * change what it leads to. 0: there is none. */
+int tci_image_way(struct tci_image_store *store, bool make, struct tc_error *reterr);
 /* Waits until nobody else writes; removes what a killed process has left. Given back by close. */
 int tci_image_store_lock(struct tci_image_store *store, const struct tci_image_watch *watch,
                          struct tc_error *reterr);

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Owns: where a store is, its directory, its lock and its temporary files. Trusts a store only if nobody
- * but root and the caller can write it. All below is reached through the directory's handle.
+ * but root and the caller can write it, or put another in its place (image_way.c). All below is reached
+ * through the directory's handle.
  */
 #include "backend/oci/image.h"
 
@@ -47,12 +48,6 @@ int tci_image_store_fail(const struct tci_image_store *store, const char *what,
 
 /* ---- place -------------------------------------------------------------------------------------- */
 
-/* Is it the directory that everybody may read? */
-static bool is_system(const char *path)
-{
-    return strcmp(path, TCI_IMAGE_SYSTEM_STORE) == 0;
-}
-
 int tci_image_store_place(char ret[PATH_MAX], struct tc_error *reterr)
 {
     const char *given = getenv("TOOLCAGE_IMAGES"), *data = getenv("XDG_DATA_HOME");
@@ -79,31 +74,11 @@ int tci_image_store_place(char ret[PATH_MAX], struct tc_error *reterr)
         tci_error_remedy(reterr, "set HOME, or name a directory in TOOLCAGE_IMAGES");
         return -1;
     }
-    /* Names of blobs and of unpacked roots must fit behind it. */
-    if (length > PATH_MAX - 256)
+    if (length > TCI_IMAGE_STORE_PATH_MAX)
         return tci_error_set(reterr, TC_ERROR_TOO_LARGE, "the path of the image store is too long");
     for (; length > 1 && ret[length - 1] == '/'; length--)
         ret[length - 1] = '\0';
     return 0;
-}
-
-/* mkdir -p. What is on the way to root's store is for all to pass, whatever the umask is. */
-static int make_directories(const struct tci_image_store *store, struct tc_error *reterr)
-{
-    mode_t mode = is_system(store->path) ? 0755 : 0700;
-    char path[PATH_MAX];
-    memcpy(path, store->path, sizeof path);
-    for (char *slash = strchr(path + 1, '/');; slash = strchr(slash + 1, '/')) {
-        if (slash)
-            *slash = '\0';
-        if (mkdir(path, 0700) == 0)
-            (void)chmod(path, slash ? mode : 0755);
-        else if (errno != EEXIST)
-            return tci_image_store_fail(store, "make directories", reterr);
-        if (!slash)
-            return 0;
-        *slash = '/';
-    }
 }
 
 /* The attack: whoever can write here decides what we run, and as root's image what everybody runs; and
@@ -144,9 +119,10 @@ static int open_parts(struct tci_image_store *store, struct tc_error *reterr)
 
 static int open_store(bool make, struct tci_image_store *store, struct tc_error *reterr)
 {
-    if (make && make_directories(store, reterr) < 0)
-        return -1;
-    store->directory = open(store->path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    int r = tci_image_way(store, make, reterr);
+    if (r <= 0)
+        return r;
+    store->directory = open(store->path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
     /* A store of others that we may not even look at is as good as none. */
     if (store->directory < 0 && !make && (errno == ENOENT || errno == EACCES))
         return 0;
