@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Owns: requests of clients from their arrival to their answer, and batches of them.
- * Invariant: every request is answered once, or cancelled and not answered at all; a batch is
- * answered when the last of its requests is.
+ * Owns: requests of clients from their arrival to their answer.
+ * Invariant: every request is answered once, or cancelled and not answered at all.
  */
 #include <jansson.h>
 #include <stdarg.h>
@@ -11,17 +10,6 @@
 #include <string.h>
 #include "base/quote.h"
 #include "mcp/server.h"
-
-struct tci_mcp_batch {
-    struct tci_mcp_session *session;
-    uint64_t stream;
-    size_t pending; /* requests, and the reader while it reads */
-    size_t asked;   /* what has to be answered, in all */
-    struct tci_buf out;
-};
-
-/* Kept free for errors, so that each request of a batch is answered, however large the others are. */
-enum { batch_reserve = 256 * 1024 };
 
 enum tci_mcp_outcome tci_mcp_failed(struct tci_mcp_failure *failure, int code, const char *format,
                                     ...)
@@ -43,62 +31,16 @@ static bool is_over(const struct tci_mcp_session *session)
 
 /* One answer, as text; empty: there is none. Those of a batch go into its array. */
 static void deliver(struct tci_mcp_session *session, uint64_t stream, struct tci_mcp_batch *batch,
-                    struct tci_buf *text)
+                    const struct json_t *id, struct tci_buf *text)
 {
     if (is_over(session))
         return;
-    if (!batch && text->length && session->transport.give)
+    if (batch)
+        tci_mcp_batch_add(batch, id, text);
+    else if (text->length && session->transport.give)
         session->transport.give(session->transport.context, stream, text);
-    else if (!batch)
+    else
         session->transport.send(session->transport.context, stream, true, text->data, text->length);
-    else if (text->length) {
-        tci_buf_char(&batch->out, batch->out.length ? ',' : '[');
-        tci_buf_append(&batch->out, text->data, text->length);
-    }
-}
-
-static void batch_done(struct tci_mcp_batch *batch)
-{
-    struct tci_mcp_session *session = batch->session;
-    if (--batch->pending)
-        return;
-    if (batch->asked && !is_over(session)) {
-        if (batch->out.length)
-            tci_buf_char(&batch->out, ']');
-        if (tci_buf_check(&batch->out, NULL) < 0) {
-            tci_buf_free(&batch->out);
-            batch->out = (struct tci_buf)TCI_BUF_INIT(TCI_MCP_ANSWER_MAX);
-            tci_mcp_write_error(&batch->out, NULL, TCI_MCP_INTERNAL,
-                                "the answers of this batch are too large together", NULL);
-        }
-        session->transport.send(session->transport.context, batch->stream, true, batch->out.data,
-                                batch->out.length);
-    }
-    tci_buf_free(&batch->out);
-    free(batch);
-    tci_mcp_session_release(session);
-}
-
-struct tci_mcp_batch *tci_mcp_batch_new(struct tci_mcp_session *session, uint64_t stream)
-{
-    struct tci_mcp_batch *batch = calloc(1, sizeof *batch);
-    if (!batch)
-        return NULL;
-    *batch = (struct tci_mcp_batch){
-        .session = session,
-        .stream = stream,
-        .pending = 1,
-        .out = TCI_BUF_INIT(TCI_MCP_ANSWER_MAX),
-    };
-    session->users++;
-    return batch;
-}
-
-bool tci_mcp_batch_taken(struct tci_mcp_batch *batch)
-{
-    bool answered = batch->asked;
-    batch_done(batch);
-    return answered;
 }
 
 void tci_mcp_answer_error(struct tci_mcp_session *session, uint64_t stream,
@@ -107,9 +49,9 @@ void tci_mcp_answer_error(struct tci_mcp_session *session, uint64_t stream,
 {
     struct tci_buf text = TCI_BUF_INIT(TCI_MCP_ANSWER_MAX);
     if (batch)
-        batch->asked++;
+        tci_mcp_batch_asked(batch, false);
     tci_mcp_write_error(&text, id, code, message, NULL);
-    deliver(session, stream, batch, &text);
+    deliver(session, stream, batch, id, &text);
     tci_buf_free(&text);
 }
 
@@ -122,7 +64,7 @@ static void request_free(struct tci_mcp_request *request)
     *at = request->next;
     session->request_count--;
     if (request->batch)
-        batch_done(request->batch);
+        tci_mcp_batch_done(request->batch);
     json_decref(request->id);
     json_decref(request->progress_token);
     free(request);
@@ -131,18 +73,15 @@ static void request_free(struct tci_mcp_request *request)
 
 static void finish(struct tci_mcp_request *request, struct tci_buf *text)
 {
-    const struct tci_mcp_batch *batch = request->batch;
-    const char *problem = NULL;
-    if (tci_buf_check(text, NULL) < 0)
-        problem = "the answer is larger than a message may be, or there is no memory for it";
-    else if (batch && batch->out.length + text->length > TCI_MCP_ANSWER_MAX - batch_reserve)
-        problem = "the answers of this batch are too large together";
-    if (!request->cancelled && problem) {
+    if (!request->cancelled && tci_buf_check(text, NULL) < 0) {
         tci_buf_free(text);
         *text = (struct tci_buf)TCI_BUF_INIT(TCI_MCP_ANSWER_MAX);
-        tci_mcp_write_error(text, request->id, TCI_MCP_INTERNAL, problem, NULL);
+        tci_mcp_write_error(text, request->id, TCI_MCP_INTERNAL,
+                            "the answer is larger than a message may be, or there is no memory "
+                            "for it",
+                            NULL);
     }
-    deliver(request->session, request->stream, request->batch, text);
+    deliver(request->session, request->stream, request->batch, request->id, text);
     tci_buf_free(text);
     request_free(request);
 }
@@ -214,7 +153,7 @@ static bool is_under_way(const struct tci_mcp_session *session, const json_t *id
 
 /* Why it cannot even begin. 0: it can. */
 static int refuse(const struct tci_mcp_session *session, const struct tci_mcp_message *message,
-                  const struct method *method, bool in_batch, char problem[256])
+                  const struct method *method, const struct tci_mcp_batch *batch, char problem[256])
 {
     char quoted[TCI_QUOTE_MAX];
     const char *text = NULL;
@@ -229,8 +168,10 @@ static int refuse(const struct tci_mcp_session *session, const struct tci_mcp_me
         return TCI_MCP_NO_METHOD;
     } else if (method->when == READY && session->state == TCI_MCP_NEW)
         text = "the first request must be initialize";
-    else if (method->function == tci_mcp_initialize && in_batch)
+    else if (method->function == tci_mcp_initialize && batch)
         text = "initialize must not be in a batch";
+    else if ((text = tci_mcp_batch_refusal(batch)))
+        code = TCI_MCP_BUSY;
     else if (session->request_count >= TCI_MCP_REQUESTS_MAX) {
         text = "too many requests are being answered; wait for one of them";
         code = TCI_MCP_BUSY;
@@ -269,10 +210,8 @@ static struct tci_mcp_request *request_new(struct tci_mcp_session *session,
     session->requests = request;
     session->request_count++;
     session->users++;
-    if (batch) {
-        batch->pending++;
-        batch->asked++;
-    }
+    if (batch)
+        tci_mcp_batch_asked(batch, true);
     return request;
 }
 
@@ -301,7 +240,7 @@ void tci_mcp_request_begin(struct tci_mcp_session *session, const struct tci_mcp
     const struct method *method = find_method(message->method);
     struct tci_mcp_request *request;
     char problem[256];
-    int code = refuse(session, message, method, batch != NULL, problem);
+    int code = refuse(session, message, method, batch, problem);
     if (code) {
         tci_mcp_answer_error(session, stream, batch, message->id, code, problem);
         return;

@@ -114,10 +114,13 @@ int tci_mcp_watch_new(struct tci_mcp_server *server, struct tci_mcp_watch **ret,
                       struct tc_error *reterr) tci_must_check;
 void tci_mcp_watch_free(struct tci_mcp_watch *watch);
 
-/* watch_grants.c: looks whether grants were made or revoked at run time, and tells whose tools differ. */
+/* watch_grants.c: looks whether grants were made or revoked at run time, or the policy is another one, and tells those
+ * agents whose tools differ. */
 int tci_mcp_grants_new(struct tci_mcp_server *server, struct tci_mcp_grants **ret,
                        struct tc_error *reterr) tci_must_check;
 void tci_mcp_grants_free(struct tci_mcp_grants *grants);
+/* Now, and not only when the second is over. */
+void tci_mcp_grants_look(struct tci_mcp_grants *grants);
 
 /* ---- a session ---------------------------------------------------------------------------- */
 
@@ -179,6 +182,7 @@ struct tci_mcp_session {
     enum tci_mcp_level level;         /* the lowest that it wants; at first, INFO */
     struct tci_mcp_request *requests; /* being answered */
     size_t request_count;
+    size_t batch_bytes;          /* batch.c: answers that are not sent yet */
     struct tci_mcp_asked *asked; /* ours, not answered yet */
     size_t asked_count;
     uint64_t asked_last; /* their ids: "tc-1", "tc-2", ... */
@@ -244,7 +248,7 @@ struct tci_mcp_request {
     struct tci_mcp_request *next;
     struct json_t *id; /* a reference of its own */
     uint64_t stream;
-    struct tci_mcp_batch *batch;   /* request.c; NULL: it came alone */
+    struct tci_mcp_batch *batch;   /* batch.c; NULL: it came alone */
     struct json_t *progress_token; /* a reference; NULL: none */
     /* For who answers later: called when the client cancels it or the session ends. It must still be
      * finished by tci_mcp_answer or tci_mcp_fail, then nothing is sent. */
@@ -283,11 +287,21 @@ void tci_mcp_fail(struct tci_mcp_request *request, const struct tci_mcp_failure 
 #include "mcp/methods.def"
 #undef X
 
-/* request.c, for session.c: answers of a batch are gathered and sent together. */
-struct tci_mcp_batch *tci_mcp_batch_new(struct tci_mcp_session *session, uint64_t stream);
+/* batch.c, for session.c and request.c: answers of a batch are gathered and sent together. */
+struct tci_mcp_batch *tci_mcp_batch_new(struct tci_mcp_session *session, uint64_t stream,
+                                        size_t members);
+/* Why its requests cannot begin; NULL: they can, or there is no batch. */
+const char *tci_mcp_batch_refusal(const struct tci_mcp_batch *batch);
+/* One member has to be answered; `is_pending`: it is a request, and tci_mcp_batch_done will be called for it. */
+void tci_mcp_batch_asked(struct tci_mcp_batch *batch, bool is_pending);
+/* An answer, or, when there is no room for it, an error instead. It may change the text, and copies it. */
+void tci_mcp_batch_add(struct tci_mcp_batch *batch, const struct json_t *id, struct tci_buf *text);
+void tci_mcp_batch_done(struct tci_mcp_batch *batch);
+/* Its session is closed: what was gathered is freed. */
+void tci_mcp_batch_forget(struct tci_mcp_batch *batch);
 /* All its members were taken; it is over when the last is answered. Returns whether there is an answer. */
 bool tci_mcp_batch_taken(struct tci_mcp_batch *batch);
-/* An answer that needs no request: `id` may be NULL. */
+/* request.c: an answer that needs no request: `id` may be NULL. */
 void tci_mcp_answer_error(struct tci_mcp_session *session, uint64_t stream,
                           struct tci_mcp_batch *batch, const struct json_t *id, int code,
                           const char *message);

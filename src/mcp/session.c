@@ -132,6 +132,9 @@ void tci_mcp_session_close(struct tci_mcp_session *session)
         at = &(*at)->next;
     *at = session->next;
     session->server->session_count--;
+    for (struct tci_mcp_request *r = session->requests; r; r = r->next)
+        if (r->batch)
+            tci_mcp_batch_forget(r->batch);
     tci_mcp_session_hung_up(session);
     cancel_all(session);
     tci_mcp_session_release(session);
@@ -301,7 +304,7 @@ static bool take_batch(struct tci_mcp_session *session, const struct tci_mcp_mes
                              "this version of the protocol has no batches");
         return true;
     }
-    batch = tci_mcp_batch_new(session, stream);
+    batch = tci_mcp_batch_new(session, stream, json_array_size(message->document));
     if (!batch) {
         tci_mcp_answer_error(session, stream, NULL, NULL, TCI_MCP_INTERNAL, "no memory");
         return true;

@@ -2,13 +2,15 @@
 /*
  * Owns: requests of the client that came as one array (2025-03-26): their answers go back as one. Invariant:
  * a batch is in the table as long as an answer of it is to come; what is cancelled is not to come.
+ * The attack: many batches with large answers, each with a request that is never answered. So what is gathered is
+ * bounded over all of them; the largest comes as more than one array.
  */
 #include "mcp/wrap_internal.h"
 
 #include <jansson.h>
 #include <stdlib.h>
 
-enum { together_max = 16 * 1024 * 1024 }; /* bytes; what is larger comes as more than one array */
+enum { together_max = 16 * 1024 * 1024 }; /* bytes, of all batches */
 
 static void flush(struct tci_wrap *wrap, struct tci_wrap_batch *batch)
 {
@@ -19,15 +21,31 @@ static void flush(struct tci_wrap *wrap, struct tci_wrap_batch *batch)
     batch->text = (struct tci_buf)TCI_BUF_INIT(TCI_MCP_ANSWER_MAX);
 }
 
+static size_t gathered(const struct tci_wrap *wrap, struct tci_wrap_batch **ret_largest)
+{
+    size_t bytes = 0;
+    *ret_largest = wrap->batches;
+    for (struct tci_wrap_batch *batch = wrap->batches; batch; batch = batch->next) {
+        bytes += batch->text.length;
+        if (batch->text.length > (*ret_largest)->text.length)
+            *ret_largest = batch;
+    }
+    return bytes;
+}
+
 static void add(struct tci_wrap *wrap, struct tci_wrap_batch *batch, struct tci_buf *answer)
 {
+    struct tci_wrap_batch *largest;
+    size_t bytes;
     if (tci_buf_check(answer, NULL) < 0)
         tci_wrap_fail(wrap, NULL, "there is not enough memory for a message");
-    else if (batch->text.length && batch->text.length + answer->length > together_max)
-        flush(wrap, batch);
+    while ((bytes = gathered(wrap, &largest)) && bytes + answer->length > together_max)
+        flush(wrap, largest);
     tci_buf_char(&batch->text, batch->text.length ? ',' : '[');
     tci_buf_append(&batch->text, answer->data, answer->length);
     tci_buf_free(answer);
+    if (batch->text.length > together_max)
+        flush(wrap, batch);
 }
 
 static void end_if_done(struct tci_wrap *wrap, struct tci_wrap_batch *batch)

@@ -14,7 +14,7 @@
 #include "mcp/resources.h"
 #include "mcp/server.h"
 
-enum { calls_max = 80 };
+enum { calls_max = 160 };
 
 static struct {
     struct tci_mcp_options options;
@@ -500,7 +500,7 @@ static char *large_result(size_t length)
 /* What has no room is an error of its own; the others are there. */
 static void test_a_large_answer_of_a_batch_does_not_take_the_others_away(void **state)
 {
-    char *large = large_result(40 * 1024 * 1024);
+    char *large = large_result(10 * 1024 * 1024);
     json_t *answers;
     (void)state;
     initialize("2025-03-26");
@@ -518,6 +518,142 @@ static void test_a_large_answer_of_a_batch_does_not_take_the_others_away(void **
     assert_non_null(json_object_get(json_array_get(answers, 1), "error"));
     assert_non_null(json_object_get(json_array_get(answers, 2), "result"));
     json_decref(answers);
+}
+
+static struct tci_mcp_session *open_for_batches(const char *agent)
+{
+    const struct tci_mcp_transport transport = { .send = on_send };
+    assert_int_equal(tci_mcp_session_open(&t.server, agent, &transport, &t.session, NULL), 0);
+    initialize("2025-03-26");
+    return t.session;
+}
+
+/* A batch of the session whose first call has a large answer and whose second goes on. Returns whether it got in, as
+ * its end shows: that is when `end`. */
+static bool gets_in(struct tci_mcp_session *session, const char *large, bool end)
+{
+    size_t before = t.sent_count, first = t.call_count;
+    t.session = session;
+    assert_true(say("[" CALL("1") "," CALL("2") "]"));
+    tci_mcp_answer(t.calls[first], large);
+    assert_int_equal(t.sent_count, before);
+    if (!end)
+        return false;
+    tci_mcp_answer(t.calls[first + 1], "{}");
+    assert_int_equal(t.sent_count, before + 1);
+    if (strstr(newest(), "take too much memory"))
+        assert_non_null(strstr(newest(), "\"id\":1,\"error\":{\"code\":-32000"));
+    return strlen(newest()) > strlen(large);
+}
+
+static void test_answers_of_an_agents_batches_are_bounded_until_they_are_sent(void **state)
+{
+    char *large = large_result(12 * 1024 * 1024);
+    struct tci_mcp_session *of_a[3], *of_b;
+    size_t first = t.call_count;
+    (void)state;
+    tci_mcp_session_close(t.session);
+    of_b = open_for_batches("b");
+    for (size_t i = 0; i < tci_array_size(of_a); i++)
+        of_a[i] = open_for_batches("a");
+    (void)gets_in(of_a[0], large, false);
+    (void)gets_in(of_a[1], large, false);
+    assert_false(gets_in(of_a[2], large, true));
+    assert_true(gets_in(of_b, large, true));
+    /* What is sent gives its room back, and so does a session that ends, while its call is still being killed. */
+    tci_mcp_answer(t.calls[first + 1], "{}");
+    assert_true(gets_in(of_a[2], large, true));
+    assert_true(gets_in(of_a[2], large, true));
+    (void)gets_in(of_a[0], large, false);
+    assert_false(gets_in(of_a[2], large, true));
+    tci_mcp_session_close(of_a[1]);
+    assert_true(gets_in(of_a[2], large, true));
+    tci_mcp_answer(t.calls[first + 3], "{}");
+    tci_mcp_session_close(of_a[0]);
+    tci_mcp_answer(t.calls[t.call_count - 5], "{}");
+    tci_mcp_session_close(of_a[2]);
+    t.session = of_b;
+    free(large);
+}
+
+/* Many agents together: each leaves something to the next. */
+static void test_answers_of_all_batches_are_bounded(void **state)
+{
+    enum { agents = 12, large_size = 10 * 1024 * 1024 };
+    char *large = large_result(large_size), name[8];
+    struct tci_mcp_session *sessions[agents];
+    size_t waiting = 0, bytes = 0;
+    (void)state;
+    tci_mcp_session_close(t.session);
+    for (size_t i = 0; i < agents; i++) {
+        (void)snprintf(name, sizeof name, "a%zu", i);
+        sessions[i] = open_for_batches(name);
+        for (int k = 0; k < 3; k++) {
+            char text[256];
+            (void)snprintf(text, sizeof text, "[" CALL("%d") "," CALL("%d") "]", k, 10 + k);
+            assert_true(say(text));
+            tci_mcp_answer(t.calls[t.call_count - 2], large);
+            t.calls[waiting++] = t.calls[t.call_count - 1];
+            t.call_count = waiting;
+        }
+    }
+    t.session = sessions[agents - 1];
+    (void)gets_in(t.session, "{}", true);
+    assert_null(strstr(newest(), "error"));
+    for (size_t i = 0; i < waiting; i++) {
+        tci_mcp_answer(t.calls[i], "{}");
+        bytes += strlen(newest());
+        free(t.sent[--t.sent_count]);
+    }
+    assert_in_range(bytes, 4 * large_size, 128 << 20);
+    for (size_t i = 0; i < agents; i++)
+        tci_mcp_session_close(sessions[i]);
+    t.session = NULL;
+    free(large);
+}
+
+/* Each has a call that goes on, and 63 answers at once that are mostly id. */
+static void test_batches_with_small_answers_are_bounded(void **state)
+{
+    struct tci_mcp_session *sessions[3];
+    struct tci_buf text = TCI_BUF_INIT(1 << 20);
+    size_t before, calls;
+    json_t *answers;
+    (void)state;
+    tci_mcp_session_close(t.session);
+    for (size_t i = 0; i < tci_array_size(sessions); i++) {
+        sessions[i] = open_for_batches("a");
+        before = t.sent_count;
+        for (int batch = 0; batch < (i < 2 ? TCI_MCP_REQUESTS_MAX : 1); batch++) {
+            tci_buf_free(&text);
+            tci_buf_printf(&text, "[" CALL("%d"), batch);
+            for (int k = 1; k < TCI_MCP_BATCH_MAX; k++)
+                tci_buf_printf(
+                    &text, ",{\"jsonrpc\":\"2.0\",\"id\":\"\\u0001%0200d\",\"method\":\"ping\"}",
+                    k);
+            tci_buf_char(&text, ']');
+            calls = t.call_count;
+            assert_true(say(text.data));
+            if (i < 2)
+                assert_int_equal(t.call_count, calls + 1);
+        }
+        if (i < 2)
+            assert_int_equal(t.sent_count, before);
+    }
+    assert_int_equal(t.call_count, 2 * TCI_MCP_REQUESTS_MAX);
+    answers = json_loads(newest(), 0, NULL);
+    assert_int_equal(json_array_size(answers), TCI_MCP_BATCH_MAX);
+    assert_int_equal(json_integer_value(json_object_get(
+                         json_object_get(json_array_get(answers, 0), "error"), "code")),
+                     TCI_MCP_BUSY);
+    json_decref(answers);
+    for (size_t i = 0; i < t.call_count; i++)
+        tci_mcp_answer(t.calls[i], "{}");
+    assert_true(gets_in(sessions[2], "{}", true));
+    for (size_t i = 0; i < tci_array_size(sessions); i++)
+        tci_mcp_session_close(sessions[i]);
+    t.session = NULL;
+    tci_buf_free(&text);
 }
 
 /* By their bytes, too: what a tool leaves is in memory where /tmp is. */
@@ -673,6 +809,9 @@ int main(void)
         TEST(test_a_cursor_is_good_for_its_own_list_only),
         TEST(test_sessions_are_bounded),
         TEST(test_a_large_answer_of_a_batch_does_not_take_the_others_away),
+        TEST(test_answers_of_an_agents_batches_are_bounded_until_they_are_sent),
+        TEST(test_answers_of_all_batches_are_bounded),
+        TEST(test_batches_with_small_answers_are_bounded),
         TEST(test_large_files_make_room_for_each_other),
         TEST(test_after_the_end_of_the_input_nothing_is_asked),
         TEST(test_calls_wait_for_a_policy_but_not_for_ever),
