@@ -111,7 +111,7 @@ static void end_input(struct tci_mcp_channel *channel, int error)
         channel->calls->ended(channel->context, error);
 }
 
-/* False: nothing more is to be done now. */
+/* Reads, when all lines of the buffer were taken. False: nothing more is to be done now. */
 static bool read_more(struct tci_mcp_channel *channel)
 {
     size_t room;
@@ -134,13 +134,24 @@ static bool read_more(struct tci_mcp_channel *channel)
     return true;
 }
 
+/* Is there something to look at for lines? What was read before a pause comes first: the end of the input must
+ * not find lines that nobody has taken. */
+static bool has_bytes(struct tci_mcp_channel *channel, short what)
+{
+    if (channel->paused)
+        return false;
+    if (channel->seen < channel->length)
+        return true;
+    /* A read without an event would block. */
+    return !channel->full && (channel->is_file || (what & EV_READ)) && read_more(channel);
+}
+
 void tci_mcp_channel_readable(evutil_socket_t fd, short what, void *context)
 {
     struct tci_mcp_channel *channel = context;
     (void)fd;
     tci_mcp_channel_enter(channel);
-    /* A read without an event would block. */
-    if (channel->is_file || (what & EV_READ) ? read_more(channel) : channel->length > 0) {
+    if (has_bytes(channel, what)) {
         take_lines(channel);
         if (!channel->freed)
             bound_line(channel);

@@ -176,7 +176,8 @@ static void on_beat(int fd, short what, void *context)
     for (struct tci_mcp_peer *peer = http->peers; peer; peer = peer->next)
         if (peer->state == TCI_MCP_PEER_LISTENS && peer->stream)
             tci_mcp_peer_still_here(peer);
-    tci_mcp_sessions_sweep(http, IDLE_US);
+    /* A stream or call that has ended since the last beat was seen then. */
+    tci_mcp_sessions_sweep(http, IDLE_US + beat_seconds * 1000000ull);
 }
 
 static int start(struct tci_mcp_http *http, struct tci_mcp_loop *loop, struct tc_error *reterr)

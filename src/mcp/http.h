@@ -13,7 +13,8 @@
  *   http_end.c      the end: who reads gets whole what it was sent
  *
  * Lifetimes: a peer and a stream know each other by one pointer each; whoever ends first clears the
- * other's. A peer is freed only by its own event callbacks (and at the very end), never below a caller.
+ * other's. A peer is freed only by its own event callbacks, by accepting, which no peer's callback calls, and at
+ * the very end: never below a caller.
  */
 #ifndef TCI_MCP_HTTP_H
 #define TCI_MCP_HTTP_H
@@ -46,7 +47,7 @@ enum {
 
 /* ---- guard ---------------------------------------------------------------------------------- */
 
-/* Names that Host and Origin may show. `port` 0: with any port, or none. */
+/* Names that Host and Origin may show. `port` 0: with ours, 80 or 443, or none. */
 struct tci_mcp_name {
     char host[256]; /* lower case; IPv6 in brackets */
     unsigned port;
@@ -199,7 +200,8 @@ struct tci_mcp_http_session {
     struct tci_mcp_session *session;
     char id[TCI_MCP_SECRET_SIZE];
     int token;        /* that made it; -1: none was asked for */
-    uint64_t used_us; /* last message */
+    uint64_t used_us; /* last message or GET */
+    uint64_t busy_us; /* when it was last seen with a call or a listener; 0: never */
     uint64_t streams_last;
     struct tci_mcp_stream *streams; /* newest first; the session's own is always there */
     struct tci_mcp_events events;
@@ -225,7 +227,8 @@ void tci_mcp_http_session_close(struct tci_mcp_http_session *session, int status
 void tci_mcp_sessions_close(struct tci_mcp_http *http);
 /* Of the sessions that this token made, the one with most bytes of events; NULL: none has any. */
 struct tci_mcp_http_session *tci_mcp_sessions_fullest(struct tci_mcp_http *http, int token);
-/* Ends those that nobody has used for so long, that have no call and no listener. */
+/* Ends those that nobody has used for so long, with no call and no listener since then. Must be called now and
+ * then: it is what sees that a session has one. */
 void tci_mcp_sessions_sweep(struct tci_mcp_http *http, uint64_t idle_us);
 
 /* ---- peers ---------------------------------------------------------------------------------- */

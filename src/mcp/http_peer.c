@@ -4,7 +4,8 @@
  * http_reply.c's.
  * Attacks: readers that do not read, peers that vanish at any moment, many connections of somebody without a
  * token (theirs are the first to go).
- * Invariant: a peer is freed only by its own callbacks. Others mark it as gone.
+ * Invariant: a peer is freed only by its own callbacks, and by accepting, which none of them calls, since a new
+ * connection needs its place and its descriptor at once. Others mark it as gone.
  * Why not libevent's evhttp (2.1): it knows no deadline for a request as a whole, takes a request with both a length
  * and chunks, does not see a client leave while its answer is held back, and takes one that closed its half for
  * one that is gone.
@@ -96,8 +97,7 @@ static void on_writable(int fd, short what, void *context)
         tci_mcp_peer_flush(peer);
 }
 
-/* A deadline has passed, or it was marked as gone: the one place where peers end. Only who still reads its
- * last answer may be idle for longer. */
+/* A deadline has passed, or it was marked as gone. Only who still reads its last answer may be idle for longer. */
 static void on_time(int fd, short what, void *context)
 {
     struct tci_mcp_peer *peer = context;
@@ -159,6 +159,7 @@ static bool is_between(const struct tci_mcp_peer *peer)
     return peer->state == TCI_MCP_PEER_HEAD && peer->in.length == 0 && peer->counted == 0;
 }
 
+/* Freed, not marked: the place is needed now. Below a callback of the listener only. */
 static bool drop_oldest(struct tci_mcp_http *http, bool (*matches)(const struct tci_mcp_peer *peer))
 {
     struct tci_mcp_peer *peer = http->oldest;

@@ -85,18 +85,27 @@ static bool is_idle(struct tci_mcp_http_session *session)
     return tci_mcp_session_busy(session->session) == 0;
 }
 
-/* Of those that this token made. */
+static uint64_t idle_since(const struct tci_mcp_http_session *session)
+{
+    return session->busy_us > session->used_us ? session->busy_us : session->used_us;
+}
+
+/* Of those that this token made. Of busy ones: with the oldest message. */
 static struct tci_mcp_http_session *find_idlest(struct tci_mcp_http *http, int token,
                                                 bool also_busy)
 {
     struct tci_mcp_http_session *idlest = NULL;
+    uint64_t earliest = UINT64_MAX;
 
     for (size_t i = 0; i < TCI_MCP_SLOTS; i++)
         for (struct tci_mcp_http_session *session = http->sessions.slots[i]; session;
-             session = session->next)
-            if (session->token == token && (!idlest || session->used_us < idlest->used_us) &&
-                (also_busy || is_idle(session)))
+             session = session->next) {
+            uint64_t since = also_busy ? session->used_us : idle_since(session);
+            if (session->token == token && since < earliest && (also_busy || is_idle(session))) {
                 idlest = session;
+                earliest = since;
+            }
+        }
     return idlest;
 }
 
@@ -121,7 +130,9 @@ void tci_mcp_sessions_sweep(struct tci_mcp_http *http, uint64_t idle_us)
         struct tci_mcp_http_session *session = http->sessions.slots[i], *next;
         for (; session; session = next) {
             next = session->next;
-            if (now - session->used_us >= idle_us && is_idle(session))
+            if (!is_idle(session))
+                session->busy_us = now;
+            else if (now - idle_since(session) >= idle_us)
                 tci_mcp_http_session_close(session, 404, "the session was idle for too long");
         }
     }
@@ -148,7 +159,7 @@ static void make_place(struct tci_mcp_http *http, int token)
         return;
     }
     idlest = find_idlest(http, token, false);
-    if (idlest && tci_clock_us() - idlest->used_us >= hurry_us)
+    if (idlest && tci_clock_us() - idle_since(idlest) >= hurry_us)
         tci_mcp_http_session_close(idlest, 404, "the session was idle for too long");
 }
 

@@ -158,15 +158,20 @@ static void answer_whole(struct tci_mcp_stream *stream, const char *text, size_t
         tci_mcp_peer_reply(peer, 202, "", NULL, "", 0);
 }
 
+/* To its peer, which may be gone, or go with it: then it is for the next one. */
+static void deliver(struct tci_mcp_stream *stream, uint64_t number, const char *text, size_t length)
+{
+    tci_mcp_peer_event(stream->peer, stream->number, number, text, length);
+    if (stream->peer->state == TCI_MCP_PEER_LISTENS)
+        stream->delivered = number;
+}
+
 static void send_event(struct tci_mcp_stream *stream, const char *text, size_t length)
 {
     uint64_t number = tci_mcp_events_add(stream, text, length);
 
-    if (!stream->peer)
-        return;
-    tci_mcp_peer_event(stream->peer, stream->number, number, text, length);
-    if (stream->peer->state == TCI_MCP_PEER_LISTENS)
-        stream->delivered = number;
+    if (stream->peer)
+        deliver(stream, number, text, length);
 }
 
 static void end_events(struct tci_mcp_stream *stream)
@@ -243,11 +248,8 @@ static void replay(struct tci_mcp_stream *stream, uint64_t number)
 {
     for (const struct tci_mcp_event *event = stream->session->events.first; event;
          event = event->next)
-        if (event->stream == stream && event->number > number) {
-            tci_mcp_peer_event(stream->peer, stream->number, event->number, event->text,
-                               event->length);
-            stream->delivered = event->number;
-        }
+        if (event->stream == stream && event->number > number)
+            deliver(stream, event->number, event->text, event->length);
 }
 
 /* The client comes back. Whoever still listens is its own connection that it has given up. */

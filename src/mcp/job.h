@@ -99,7 +99,7 @@ struct tci_mcp_job {
     bool is_answered;
     bool is_asking; /* the worker's */
 
-    /* Files of the result: the loop fills the URIs, which live as long as the session. */
+    /* Files of the result: the loop fills the URIs, which live until tci_mcp_files_done. */
     struct tc_result *result;
     const char **uris;
     bool has_uris, files_posted;

@@ -24,7 +24,7 @@ static struct {
     char lines[64 * 1024]; /* each with a '|' behind it */
     size_t too_long, flushed;
     int ended, broken; /* -1: not yet */
-    bool free_on_line;
+    bool free_on_line, pause_on_line;
 } t;
 
 static void on_line(void *context, const char *text, size_t length)
@@ -34,6 +34,8 @@ static void on_line(void *context, const char *text, size_t length)
     strcat(t.lines, "|");
     if (t.free_on_line)
         tci_mcp_channel_free(tc_take(t.channel));
+    if (t.pause_on_line)
+        tci_mcp_channel_pause(t.channel, true);
 }
 
 static void on_too_long(void *context)
@@ -46,7 +48,8 @@ static void on_ended(void *context, int error)
 {
     (void)context;
     t.ended = error;
-    tci_mcp_loop_stop(t.loop);
+    if (!t.pause_on_line)
+        tci_mcp_loop_stop(t.loop);
 }
 
 static void on_broken(void *context, int error)
@@ -232,6 +235,44 @@ static void test_a_pause_leaves_lines_where_they_are(void **state)
     t.in[1] = tci_close(t.in[1]);
     run();
     assert_string_equal(t.lines, "a|b|");
+}
+
+/* After each line; what was read with it, and the end, come later. */
+static void check_pauses(int in)
+{
+    static const char *const after[] = { "a|", "a|b|", "a|b|c|" };
+    t.pause_on_line = true;
+    open_channel(in, t.out[1]);
+    for (size_t i = 0; i < tci_array_size(after); i++) {
+        tci_mcp_channel_pause(t.channel, false);
+        run_once();
+        assert_string_equal(t.lines, after[i]);
+        assert_int_equal(t.ended, -1);
+    }
+    tci_mcp_channel_pause(t.channel, false);
+    for (int i = 0; i < 10 && t.ended < 0; i++)
+        run_once();
+    assert_string_equal(t.lines, "a|b|c|d|");
+    assert_int_equal(t.ended, 0);
+}
+
+static void test_pauses_lose_nothing_of_a_file(void **state)
+{
+    FILE *file = tmpfile();
+    (void)state;
+    assert_true(fputs("a\nb\n\nc\nd", file) >= 0);
+    rewind(file);
+    check_pauses(fileno(file));
+    tci_mcp_channel_free(tc_take(t.channel));
+    (void)fclose(file);
+}
+
+static void test_pauses_lose_nothing_of_a_pipe(void **state)
+{
+    (void)state;
+    assert_int_equal(tci_write_all(t.in[1], "a\nb\n\nc\nd", 8), 0);
+    t.in[1] = tci_close(t.in[1]);
+    check_pauses(t.in[0]);
 }
 
 static void test_a_callback_may_free_the_channel(void **state)
@@ -510,6 +551,8 @@ int main(void)
         TEST(test_files_and_devices_are_read_to_their_end),
         TEST(test_a_descriptor_that_is_closed_is_an_error),
         TEST(test_a_pause_leaves_lines_where_they_are),
+        TEST(test_pauses_lose_nothing_of_a_file),
+        TEST(test_pauses_lose_nothing_of_a_pipe),
         TEST(test_a_callback_may_free_the_channel),
         TEST(test_a_slow_reader_gets_everything),
         TEST(test_a_slow_reader_of_a_socket_gets_everything),

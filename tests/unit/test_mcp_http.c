@@ -6,9 +6,12 @@
 #include <stdint.h>
 #include <cmocka.h>
 
+#include <event2/event.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
 #include "base/clock.h"
 #include "base/sha256.h"
 #include "mcp/http.h"
@@ -535,12 +538,83 @@ static void test_sessions_that_nobody_uses_end_and_others_stay(void **state)
     assert_ptr_equal(tci_mcp_http_session_find(http, listens->id, -1), listens);
     assert_ptr_equal(tci_mcp_http_session_find(http, busy->id, -1), busy);
 
+    /* The time begins when the last stream or call has ended, not with the last message. */
     listens->streams->peer = NULL;
     busy->session->request_count = 0;
     tci_mcp_sessions_sweep(http, 30 * minute);
-    assert_int_equal(http->shares.all.of[TCI_MCP_SHARE_SESSIONS], 1);
+    assert_int_equal(http->shares.all.of[TCI_MCP_SHARE_SESSIONS], 3);
+    /* Nor do they make room for a new one yet, when all places are taken. */
+    used->used_us = tci_clock_us();
+    tci_mcp_share_change(&http->shares, TCI_MCP_SHARE_SESSIONS, -1, 0, TCI_MCP_SESSIONS_MAX);
+    (void)open_session(http, 0);
+    tci_mcp_share_change(&http->shares, TCI_MCP_SHARE_SESSIONS, -1, TCI_MCP_SESSIONS_MAX, 0);
+    assert_int_equal(http->shares.all.of[TCI_MCP_SHARE_SESSIONS], 4);
+    listens->busy_us -= 31 * minute;
+    busy->busy_us -= 31 * minute;
+    tci_mcp_sessions_sweep(http, 30 * minute);
+    assert_int_equal(http->shares.all.of[TCI_MCP_SHARE_SESSIONS], 2);
     tci_mcp_sessions_close(http);
     assert_int_equal(server.session_count, 0);
+    tci_mcp_shares_free(&http->shares);
+    free(http);
+}
+
+/* ---- listeners ------------------------------------------------------------------------------ */
+
+static struct tci_mcp_peer *connect_peer(struct tci_mcp_http *http, int *ret_client)
+{
+    int pair[2];
+    assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair), 0);
+    assert_int_equal(tci_mcp_peer_new(http, pair[0]), 0);
+    *ret_client = pair[1];
+    http->peers->state = TCI_MCP_PEER_WAITS;
+    http->peers->head.method = TCI_MCP_GET;
+    return http->peers;
+}
+
+static void test_events_for_a_listener_that_is_gone_are_for_the_next_one(void **state)
+{
+    static const struct tci_mcp_head head = { .method = TCI_MCP_GET };
+    const struct tci_mcp_options options = { .policy_path = NULL };
+    const struct tci_mcp_http_options http_options = { .address = "127.0.0.1" };
+    struct tci_mcp_server server = { .options = &options, .store_lock = -1 };
+    struct tci_mcp_http *http = calloc(1, sizeof *http);
+    struct tci_mcp_http_session *session;
+    struct tci_mcp_peer *peer;
+    char got[4096] = "";
+    int client;
+
+    (void)state;
+    assert_non_null(http);
+    http->server = &server;
+    http->options = &http_options;
+    http->peers_max = 4;
+    http->base = event_base_new();
+    assert_non_null(http->base);
+    assert_int_equal(tci_mcp_shares_init(&http->shares, 0, NULL), 0);
+    session = open_session(http, 0);
+    tci_mcp_stream_send(session, 0, false, "first", 5);
+    tci_mcp_stream_send(session, 0, false, "second", 6);
+
+    peer = connect_peer(http, &client);
+    (void)close(client);
+    tci_mcp_stream_listen(session, peer, &head);
+    assert_int_equal(peer->state, TCI_MCP_PEER_GONE);
+    (void)event_base_loop(http->base, EVLOOP_NONBLOCK);
+    assert_null(http->peers);
+
+    peer = connect_peer(http, &client);
+    tci_mcp_stream_listen(session, peer, &head);
+    assert_true(read(client, got, sizeof got - 1) > 0);
+    assert_non_null(strstr(got, "data: first\n"));
+    assert_non_null(strstr(got, "data: second\n"));
+    assert_int_equal(session->streams->delivered, 2);
+
+    (void)close(client);
+    tci_mcp_sessions_close(http);
+    while (http->peers)
+        tci_mcp_peer_free(http->peers);
+    event_base_free(http->base);
     tci_mcp_shares_free(&http->shares);
     free(http);
 }
@@ -563,6 +637,7 @@ int main(void)
         cmocka_unit_test(test_who_has_most_is_found_with_what_it_is_to_get),
         cmocka_unit_test(test_events_that_go_are_of_the_token_that_has_most),
         cmocka_unit_test(test_sessions_that_nobody_uses_end_and_others_stay),
+        cmocka_unit_test(test_events_for_a_listener_that_is_gone_are_for_the_next_one),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
