@@ -136,6 +136,8 @@ void tci_wrap_close(struct tci_wrap *wrap)
         event_free(wrap->failing);
     if (wrap->linger)
         event_free(wrap->linger);
+    if (wrap->relist)
+        event_free(wrap->relist);
     tci_mcp_channel_finish(wrap->client);
     tci_mcp_channel_free(wrap->client);
     while (wrap->pending)

@@ -48,7 +48,8 @@ bool tci_wrap_may_pass(const struct tci_wrap *wrap, enum tci_wrap_side side, boo
 bool tci_wrap_is_work(const char *method)
 {
     return strcmp(method, "tools/call") == 0 || strcmp(method, "resources/read") == 0 ||
-           strcmp(method, "resources/subscribe") == 0 || strcmp(method, "prompts/get") == 0 ||
+           strcmp(method, "resources/subscribe") == 0 ||
+           strcmp(method, "resources/unsubscribe") == 0 || strcmp(method, "prompts/get") == 0 ||
            strcmp(method, "completion/complete") == 0;
 }
 

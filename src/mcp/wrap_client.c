@@ -165,7 +165,9 @@ static void list_tools(struct tci_wrap *wrap, const json_t *id)
 
 /* ---- requests ------------------------------------------------------------------------------- */
 
-static void relay(struct tci_wrap *wrap, const json_t *id, const char *method, const json_t *params)
+/* `own`: the params that the server gets. */
+static void relay_own(struct tci_wrap *wrap, const json_t *id, const char *method,
+                      const json_t *params, const json_t *own)
 {
     struct tci_wrap_pending *pending;
     /* Some servers do things when a resource is read: it is no way around the limits for calls. */
@@ -187,28 +189,25 @@ static void relay(struct tci_wrap *wrap, const json_t *id, const char *method, c
         return;
     }
     pending->progress_token = tci_wrap_progress_token(params);
-    if (tci_wrap_is_work(method) && !tci_wrap_read_begin(pending, params)) {
+    if (!tci_wrap_read_begin(pending, own)) {
         tci_wrap_pending_free(pending);
         tci_wrap_check_end(wrap);
         return;
     }
-    tci_wrap_send(pending, params,
+    tci_wrap_send(pending, json_object_size(own) ? own : NULL,
                   pending->call ? tci_relayed_timeout(pending->call)
                                 : wrap->tool->settings.timeout);
 }
 
-/* Names that live as long as the program. */
-static const char *known_method(const char *method)
+static void relay(struct tci_wrap *wrap, const json_t *id, const char *method, const json_t *params)
 {
-    static const char *const names[] = {
-        "resources/list",      "resources/templates/list", "resources/read",
-        "resources/subscribe", "resources/unsubscribe",    "prompts/list",
-        "prompts/get",         "completion/complete",      "logging/setLevel",
-    };
-    for (size_t i = 0; i < tci_array_size(names); i++)
-        if (strcmp(names[i], method) == 0)
-            return names[i];
-    return NULL;
+    char problem[160];
+    json_t *own = tci_wrap_params(method, params, problem);
+    if (own)
+        relay_own(wrap, id, method, params, own);
+    else
+        tci_wrap_client_error(wrap, id, TCI_MCP_INVALID_PARAMS, problem, NULL);
+    json_decref(own);
 }
 
 static void use_tools(struct tci_wrap *wrap, const json_t *id, const char *method,
@@ -229,7 +228,7 @@ void tci_wrap_client_request(struct tci_wrap *wrap, const struct json_t *id, con
                              const struct json_t *params)
 {
     bool tools = strcmp(method, "tools/list") == 0 || strcmp(method, "tools/call") == 0;
-    const char *known = known_method(method);
+    const char *known = tci_wrap_method(method);
 
     if (wrap->is_failed) {
         tci_wrap_client_error(wrap, id, TCI_MCP_INTERNAL, wrap->error.message, wrap->error.remedy);
@@ -297,7 +296,8 @@ static void take_notification(struct tci_wrap *wrap, const struct tci_mcp_messag
     if (strcmp(message->method, "notifications/cancelled") == 0)
         cancel(wrap, message->params);
     else if (wrap->state == TCI_WRAP_READY && !wrap->is_failed &&
-             tci_wrap_may_pass(wrap, TCI_WRAP_CLIENT, false, message->method))
+             tci_wrap_may_pass(wrap, TCI_WRAP_CLIENT, false, message->method) &&
+             tci_wrap_is_granted(wrap, message->method))
         tci_wrap_notify_server(wrap, message->method, NULL);
 }
 

@@ -33,6 +33,7 @@ enum {
     TCI_WRAP_ABANDONED_MAX = 256,        /* cancelled, and not answered yet */
     TCI_WRAP_QUEUE_MAX = 1024 * 1024, /* bytes that wait for a reader: then nothing more is read */
     TCI_WRAP_ROUNDS_MAX = 20,         /* lists until the server has settled */
+    TCI_WRAP_RELIST_US = 1000 * 1000, /* from one list to the next, once the client has seen it */
     TCI_WRAP_PIN_MAX = 16 * 1024 * 1024,     /* bytes of a pin file */
     TCI_WRAP_TEXT_MAX = 64 * 1024,           /* bytes of a text of our own */
     TCI_WRAP_LONG_MAX = 1024 * 1024,         /* of one that may be long */
@@ -46,7 +47,6 @@ enum {
 /* Cuts bytes into lines. `take` gets each, without its end. */
 struct tci_wrap_lines {
     struct tci_buf part; /* of a line; its maximum is that of a line */
-    size_t seen;         /* bytes of it in which there is no line break */
 };
 typedef int tci_wrap_line(void *context, const char *line, size_t length);
 /* 0; 1: a line is too long; another value: what `take` returned, when it was not 0. */
@@ -134,8 +134,8 @@ struct tci_wrap_pending {
     struct event *timer;
     /* Of a call, and of what is like one (`call` alone): */
     struct tci_wrap_tool *tool; /* NULL: the client sees no such tool */
-    struct json_t *arguments;   /* {"name":..., "arguments":...} */
-    char *arguments_text;
+    struct json_t *arguments;   /* {"name":..., "arguments":...}; until it was sent */
+    char *arguments_text;       /* as long */
     struct tci_relayed_refusal refusal;
     bool is_refused;
     bool is_deciding; /* in a worker, to whom the next four belong as long */
@@ -188,7 +188,9 @@ struct tci_wrap {
     unsigned pages, rounds;
     bool list_again; /* it said that it changed while it was asked */
     bool is_listing;
-    bool is_shown; /* the client has seen the list: from now on it must stay as it is */
+    bool is_shown;          /* the client has seen the list: from now on it must stay as it is */
+    uint64_t list_after_us; /* then it is not asked for before this time */
+    struct event *relist;
     struct json_t
         *held;         /* an array: requests of the client that wait for the list; params as text */
     size_t held_bytes; /* of these texts */
@@ -295,6 +297,7 @@ int tci_wrap_server_line(void *context, const char *line, size_t length);
 /* wrap_notices.c: a notification of the server's that may pass. */
 void tci_wrap_progress(struct tci_wrap *wrap, const struct json_t *params);
 void tci_wrap_pass_notice(struct tci_wrap *wrap, const char *method, const struct json_t *params);
+bool tci_wrap_is_level(const char *level); /* of logs; NULL: no */
 
 /* wrap_list.c */
 void tci_wrap_handshake(struct tci_wrap *wrap, const struct json_t *params);
@@ -343,12 +346,23 @@ void tci_wrap_call_end(struct tci_wrap_pending *pending, const struct tci_relaye
                        bool answer, bool as_error);
 
 /* wrap_reads.c: requests that are no calls, and for which a server may do something. */
-/* Decided by the policy, and to be recorded. False: the client was told why not. */
+/* Decided by the policy, and to be recorded if it says something of the client's. False: the client was told why
+ * not. `params`: those that the server gets. */
 bool tci_wrap_read_begin(struct tci_wrap_pending *pending, const struct json_t *params);
+/* Does a grant hold for this notification of the client's? */
+bool tci_wrap_is_granted(struct tci_wrap *wrap, const char *method);
 /* It is over: recorded, with the size and hash of its output. Nothing for what was not begun. False: it could not be
  * recorded, so nobody gets it; with `answer`, the client was told. */
 bool tci_wrap_read_end(struct tci_wrap_pending *pending, const struct tci_relayed_end *end,
                        bool answer);
+
+/* wrap_params.c: requests of the client that are relayed, beside calls */
+/* Its name as one that lives as long as the program; NULL: it is not known. */
+const char *tci_wrap_method(const char *name);
+/* Is there anything in its result? If not, the client gets {}. */
+bool tci_wrap_has_result(const char *name);
+/* The params that the server gets: the members that are known, without _meta. NULL: `problem` says what is wrong. */
+struct json_t *tci_wrap_params(const char *name, const struct json_t *params, char problem[160]);
 
 /* wrap_check.c */
 enum tci_wrap_side { TCI_WRAP_CLIENT, TCI_WRAP_SERVER };

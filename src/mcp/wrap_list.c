@@ -3,14 +3,17 @@
  * Owns: the beginning of a conversation with the wrapped server: initialize, and its list of tools, which
  * is asked for before the client sees anything. Some servers complete their list right after the start,
  * and say so; what counts is what the list is when the client first sees it. From then on it stays as it
- * is, or the server is stopped: a list that changes after somebody has approved it is an attack.
+ * is, or the server is stopped: a list that changes after somebody has approved it is an attack. One that is said to
+ * change again and again is looked at once a second: a server must not keep this process busy.
  */
 #include "mcp/wrap_internal.h"
 
+#include <event2/util.h>
 #include <jansson.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include "base/clock.h"
 
 static const char *const versions[] = { "2025-11-25", "2025-06-18", "2025-03-26", "2024-11-05" };
 
@@ -236,6 +239,7 @@ static void take_list(struct tci_wrap *wrap)
     }
     if (wrap->is_shown) { /* nothing new; calls under way keep theirs */
         wrap->is_listing = false;
+        wrap->list_after_us = tci_clock_us() + TCI_WRAP_RELIST_US;
         if (wrap->list_again)
             tci_wrap_list_again(wrap);
         return;
@@ -272,11 +276,26 @@ void tci_wrap_list_settled(struct tci_wrap *wrap)
     wrap->listed(wrap);
 }
 
+static void list_later(evutil_socket_t fd, short what, void *context)
+{
+    struct tci_wrap *wrap = context;
+    (void)fd, (void)what;
+    if (wrap->call && !wrap->is_ending && !wrap->is_failed)
+        tci_wrap_list_again(wrap);
+}
+
 void tci_wrap_list_again(struct tci_wrap *wrap)
 {
+    uint64_t now = tci_clock_us();
     wrap->list_again = true;
     if (wrap->is_listing || !wrap->has_list)
         return; /* it is seen when that is over */
+    if (wrap->is_shown && now < wrap->list_after_us) {
+        if (tci_wrap_timer(wrap, &wrap->relist, (wrap->list_after_us - now) / 1000 + 1, list_later,
+                           wrap) < 0)
+            tci_wrap_fail(wrap, NULL, "there is not enough memory");
+        return;
+    }
     wrap->rounds = wrap->is_shown ? 0 : wrap->rounds;
     next_round(wrap);
 }

@@ -25,14 +25,21 @@ static void show_id(const json_t *id, char ret[TCI_QUOTE_MAX])
         (void)snprintf(ret, TCI_QUOTE_MAX, "null");
 }
 
-/* Counts a message that nobody asked for; false: the server is stopped. Bytes and values count, too: a few
- * hundred large ones would keep this process, which no limit of the cage holds for, from everything else. */
-static bool take_unasked(struct tci_wrap *wrap)
+/* Bytes and values that the client has not asked for: a few hundred large messages would keep this process, which
+ * no limit of the cage holds for, from everything else. False: there were too many. */
+static bool take_work(struct tci_wrap *wrap)
 {
-    bool few = tci_wrap_bucket_take(&wrap->unasked);
     bool small = !wrap->line_work ||
                  tci_wrap_bucket_take_many(&wrap->unasked_work, (double)wrap->line_work);
     wrap->line_work = 0;
+    return small;
+}
+
+/* Counts a message that nobody asked for; false: the server is stopped. */
+static bool take_unasked(struct tci_wrap *wrap)
+{
+    bool few = tci_wrap_bucket_take(&wrap->unasked);
+    bool small = take_work(wrap);
     if (!few || !small)
         tci_wrap_fail(wrap, "the server is at fault",
                       "the server floods: it sent too %s that nobody asked for",
@@ -52,10 +59,22 @@ static bool is_forgotten(const struct tci_wrap *wrap, const json_t *id)
     return number && number <= wrap->forgotten_id && strcmp(text, again) == 0;
 }
 
+/* We ask for its list as often as the server says that it has changed: it is as if nobody had asked. */
+static bool is_of_list(const struct tci_wrap_pending *pending)
+{
+    return pending->kind == TCI_WRAP_LIST || pending->kind == TCI_WRAP_SETTLE ||
+           pending->kind == TCI_WRAP_PING;
+}
+
 static void take_answer(struct tci_wrap *wrap, const struct tci_mcp_message *message)
 {
     struct tci_wrap_pending *pending = tci_wrap_pending_of_server(wrap, message->id);
     char id[TCI_QUOTE_MAX];
+    if (pending && is_of_list(pending) && !take_work(wrap)) {
+        tci_wrap_fail(wrap, "the server is at fault",
+                      "the server floods: its list of tools is too much to read, again and again");
+        return;
+    }
     if (pending) {
         tci_wrap_pending_answer(pending, message);
         return;

@@ -122,7 +122,7 @@ static void put_logger(struct tci_json *json, const struct tci_wrap *wrap, const
         tci_json_string(json, "logger", name.data);
 }
 
-static bool is_level(const char *level)
+bool tci_wrap_is_level(const char *level)
 {
     static const char *const levels[] = { "debug", "info",     "notice", "warning",
                                           "error", "critical", "alert",  "emergency" };
@@ -139,7 +139,7 @@ static void pass_log(struct tci_wrap *wrap, const char *method, const json_t *pa
     const char *level = json_string_value(json_object_get(params, "level"));
     json_t *data = plain_value(json_object_get(params, "data"), notice_depth);
 
-    if (is_level(level) && data) {
+    if (tci_wrap_is_level(level) && data) {
         tci_json_object_begin(&json, NULL);
         tci_json_string(&json, "level", level);
         put_logger(&json, wrap, json_object_get(params, "logger"));

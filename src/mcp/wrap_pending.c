@@ -52,6 +52,13 @@ struct tci_wrap_pending *tci_wrap_pending_new(struct tci_wrap *wrap, enum tci_wr
     return pending;
 }
 
+/* They may be large, and somebody may cancel many calls: what nobody needs any more is not kept. */
+static void drop_arguments(struct tci_wrap_pending *pending)
+{
+    json_decref(tc_take(pending->arguments));
+    free(tc_take(pending->arguments_text));
+}
+
 void tci_wrap_pending_free(struct tci_wrap_pending *pending)
 {
     struct tci_wrap *wrap = pending->wrap;
@@ -68,8 +75,7 @@ void tci_wrap_pending_free(struct tci_wrap_pending *pending)
         event_free(pending->timer);
     json_decref(pending->client_id);
     json_decref(pending->progress_token);
-    json_decref(pending->arguments);
-    free(pending->arguments_text);
+    drop_arguments(pending);
     free(pending);
 }
 
@@ -147,6 +153,7 @@ void tci_wrap_abandon(struct tci_wrap_pending *pending, const char *reason)
         event_free(tc_take(pending->timer));
     json_decref(tc_take(pending->client_id));
     json_decref(tc_take(pending->progress_token));
+    drop_arguments(pending);
     if (wrap->abandoned_count > TCI_WRAP_ABANDONED_MAX)
         forget_oldest(wrap);
 }
@@ -257,6 +264,7 @@ void tci_wrap_send(struct tci_wrap_pending *pending, const struct json_t *params
     }
     (void)snprintf(id, sizeof id, "tc-%" PRIu64, pending->id);
     tci_mcp_write_request(&text, id, pending->method, own ? written.data : NULL);
+    drop_arguments(pending);
     tci_wrap_server_put(wrap, &text);
 }
 
@@ -288,8 +296,10 @@ static void pass_on(struct tci_wrap_pending *pending, const struct tci_mcp_messa
     const json_t *message = json_object_get(answer->failure, "message");
     const json_t *code = json_object_get(answer->failure, "code");
 
-    if (answer->result)
+    if (answer->result && tci_wrap_has_result(pending->method))
         tci_mcp_write_value(&written, answer->result);
+    else if (answer->result)
+        tci_buf_string(&written, "{}"); /* no way for a server to answer what nobody looks at */
     if (pending->call && !record_answer(pending, answer, &written))
         return;
     if (answer->result) {

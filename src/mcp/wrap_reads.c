@@ -4,7 +4,8 @@
  * resource, to get a prompt. A server that can be talked into sending data away by a tool can be by a resource, so
  * each is decided by the grants that hold now, and leaves a record: who asked for what, when, how it ended, and the
  * size and hash of what came back. What came back itself is not kept: a resource may be large, and is read again
- * and again; the hash says whether a copy that somebody has is the one that was read.
+ * and again; the hash says whether a copy that somebody has is the one that was read. Lists and levels, in which
+ * there is no word of the client's, need the grant as well, and leave a record only if there is none.
  *
  * The records are in a session of their own, NAME-reads: a replay of the calls does not meet them.
  */
@@ -15,15 +16,14 @@
 #include <stdlib.h>
 
 /* {"method":..., and the members of the params}: a path of `redact` means the same here as in a call. */
-static char *arguments_of(const struct tci_wrap_pending *pending, const json_t *params)
+static char *arguments_of(const char *method, const json_t *params)
 {
     tc_cleanup(tci_buf_free) struct tci_buf text = TCI_BUF_INIT(TCI_MCP_ANSWER_MAX);
     struct tc_error ignored = { 0 };
     json_t *own = params ? json_copy((json_t *)(uintptr_t)params) : json_object();
     if (!own)
         return NULL;
-    (void)json_object_del(own, "_meta"); /* the server does not get it either */
-    if (json_object_set_new(own, "method", json_string(pending->method)) < 0) {
+    if (json_object_set_new(own, "method", json_string(method)) < 0) {
         json_decref(own);
         return NULL;
     }
@@ -32,10 +32,11 @@ static char *arguments_of(const struct tci_wrap_pending *pending, const json_t *
     return tci_buf_check(&text, NULL) == 0 ? tci_buf_take(&text, &ignored) : NULL;
 }
 
-bool tci_wrap_read_begin(struct tci_wrap_pending *pending, const struct json_t *params)
+/* NULL: it may not be; a client that waits for an answer (`id`) was told why. */
+static struct tc_call *note(struct tci_wrap *wrap, const json_t *id, const char *method,
+                            const json_t *params)
 {
-    struct tci_wrap *wrap = pending->wrap;
-    char *arguments = arguments_of(pending, params);
+    char *arguments = arguments_of(method, params);
     struct tc_request request = {
         .tool = wrap->options->tool,
         .agent = wrap->options->agent,
@@ -44,24 +45,42 @@ bool tci_wrap_read_begin(struct tci_wrap_pending *pending, const struct json_t *
     };
     struct tc_result *result = NULL;
     struct tc_error error = { 0 };
+    struct tc_call *call = NULL;
 
     if (!arguments)
         tci_error_no_memory(&error);
-    else if (tci_relayed_note(wrap->engine, &request, &pending->call, &result, &error) < 0)
-        pending->call = NULL;
+    else if (tci_relayed_note(wrap->engine, &request, &call, &result, &error) < 0)
+        call = NULL;
     free(arguments);
-    if (pending->call)
-        return true;
-    if (result)
-        tci_wrap_client_error(wrap, pending->client_id,
+    if (!call && id && result)
+        tci_wrap_client_error(wrap, id,
                               result->verdict == TC_VERDICT_DENIED ? TCI_MCP_INVALID_PARAMS
                                                                    : TCI_MCP_INTERNAL,
                               result->reason, result->fix);
-    else
-        tci_wrap_client_error(wrap, pending->client_id, TCI_MCP_INTERNAL, error.message,
-                              error.remedy);
+    else if (!call && id)
+        tci_wrap_client_error(wrap, id, TCI_MCP_INTERNAL, error.message, error.remedy);
     tc_result_free(result);
-    return false;
+    return call;
+}
+
+bool tci_wrap_read_begin(struct tci_wrap_pending *pending, const struct json_t *params)
+{
+    struct tc_call *call = note(pending->wrap, pending->client_id, pending->method, params);
+    bool is_allowed = call;
+    /* A cursor is any text: it must not be one that nobody can find again. */
+    if (tci_wrap_is_work(pending->method) || json_object_get(params, "cursor"))
+        pending->call = call;
+    else
+        tc_call_free(call);
+    return is_allowed;
+}
+
+bool tci_wrap_is_granted(struct tci_wrap *wrap, const char *method)
+{
+    struct tc_call *call = note(wrap, NULL, method, NULL);
+    bool is_allowed = call;
+    tc_call_free(call);
+    return is_allowed;
 }
 
 bool tci_wrap_read_end(struct tci_wrap_pending *pending, const struct tci_relayed_end *end,

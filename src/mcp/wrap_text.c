@@ -49,8 +49,8 @@ void tci_wrap_join(const char *lines, char *ret, size_t size)
 int tci_wrap_code(const struct json_t *code)
 {
     double number = json_number_value(code);
-    return json_is_number(code) && number >= INT32_MIN && number <= INT32_MAX ? (int)number
-                                                                              : TCI_MCP_INTERNAL;
+    int whole = number >= INT32_MIN && number <= INT32_MAX ? (int)number : 0;
+    return json_is_number(code) && number == whole ? whole : TCI_MCP_INTERNAL;
 }
 
 void tci_wrap_show(struct tci_buf *out, const char *text, size_t length, size_t maximum)

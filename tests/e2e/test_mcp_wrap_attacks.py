@@ -4,6 +4,7 @@ want more than they were given (wrapped_attacker.py)."""
 
 import json
 import os
+import time
 from pathlib import Path
 
 import pytest
@@ -218,6 +219,19 @@ def test_words_of_the_server_neither_hide_nor_look_like_ours(wrapped):
     assert client.close() == 0
 
 
+def test_list_that_changes_again_and_again_is_asked_for_once_a_second(wrapped):
+    wrapped.policy({"relists": {"name": "a", "arguments": {}}, "tells": True})
+    client = wrapped.ready()
+    client.request("tools/list")
+    began = time.monotonic()
+    client.call("a", {})
+    time.sleep(0.3)
+    seen = [method for method, _ in json.loads(words(client.call("b", {})))]
+    # At the start, at once when it first says so, and then once a second.
+    assert seen.count("tools/list") <= 3 + time.monotonic() - began
+    assert client.close() == 0
+
+
 # ---- clients that want more
 
 
@@ -320,6 +334,61 @@ def test_what_is_no_call_does_not_pass_where_a_person_is_asked(wrapped, more, ta
     assert client.close() == 0
 
 
+ALL = {"resources": {"subscribe": True}, "prompts": {}, "completions": {}, "logging": {}}
+BESIDE_CALLS = {
+    "resources/list": {"cursor": "c"}, "resources/templates/list": {"cursor": "c"}, "resources/read": {"uri": "x://1"},
+    "resources/subscribe": {"uri": "x://1"}, "resources/unsubscribe": {"uri": "x://1"}, "prompts/list": {"cursor": "c"},
+    "prompts/get": {"name": "p", "arguments": {"a": "b"}}, "logging/setLevel": {"level": "debug"},
+    "completion/complete": {"ref": {"type": "ref/prompt", "name": "p"}, "argument": {"name": "a", "value": "b"},
+                            "context": {"arguments": {"c": "d"}}}}
+WRONG = [("logging/setLevel", {"level": "no such level"}), ("logging/setLevel", {}), ("resources/read", {"uri": 1}),
+         ("resources/list", {"cursor": {"run": "it"}}), ("prompts/get", {"name": "p", "arguments": {"a": 1}}),
+         ("completion/complete", {"ref": "p", "argument": {"name": "a", "value": "b"}}),
+         ("completion/complete", {"ref": {"type": "ref/prompt"}, "argument": {"name": "a"}})]
+
+
+def test_request_carries_nothing_but_what_the_protocol_has_for_it(wrapped):
+    wrapped.policy({"capabilities": ALL, "tells": True})
+    client = wrapped.ready()
+    for method, params in BESIDE_CALLS.items():
+        more = {key: {**value, "run": "it"} for key, value in params.items() if key in ("ref", "argument", "context")}
+        result = client.request(method, {**params, **more, "run": "it", "_meta": {"x": 1}})
+        quiet = method.endswith(("subscribe", "setLevel"))
+        assert result == ({} if quiet else {"saw": params})
+    for method, params in WRONG:
+        with pytest.raises(RpcError) as told:
+            client.request(method, params)
+        assert told.value.code == -32602 and method in told.value.message
+    client.request("prompts/list", {"run": "it", "cursor": None})
+    seen = [one for one in json.loads(words(client.call("a"))) if one[0] in BESIDE_CALLS]
+    assert seen == [*map(list, BESIDE_CALLS.items()), ["prompts/list", None]]
+    assert client.close() == 0
+
+
+def test_lost_grant_is_lost_for_all_that_reaches_the_server(wrapped):
+    asked = {**BESIDE_CALLS, "prompts/list": {}}
+    roots = "notifications/roots/list_changed"
+    wrapped.policy({"capabilities": ALL, "shown": [*asked, roots]}, tail='[agent.a]\ngrants = [{ tool = "w", max_calls = 1 }]',
+                   mcp='{ features = ["resources", "prompts", "completions", "logging", "roots"] }')
+    client = wrapped.ready("--agent", "a", journal=True)
+    client.notify(roots)
+    for method, params in asked.items():
+        assert client.request(method, params) == {}
+    client.call("a")
+    client.notify(roots)
+    for method, params in asked.items():
+        with pytest.raises(RpcError) as told:
+            client.request(method, params)
+        assert told.value.code == -32602 and "has used its one call" in told.value.message
+    assert client.request("ping") == {}
+    assert client.close() == 0
+    assert [client.stderr().count(f"reached by {method}\"") for method in (*asked, roots)] == [1] * (len(asked) + 1)
+    kept = [json.loads(row["request"])["arguments"]["method"] for row in wrapped.records("s-reads")
+            if row["kind"] == "call" and row["verdict"] == "ok"]
+    # What has no word of the client's in it leaves none.
+    assert kept == [method for method in asked if method not in ("prompts/list", "logging/setLevel")]
+
+
 def test_limits_of_calls_hold_for_what_is_like_a_call(wrapped):
     how = {"capabilities": {"resources": {}}, "silent": ["resources/read"]}
     wrapped.policy(how, mcp="{ calls = 1, rate = 3 }")
@@ -342,7 +411,7 @@ def test_batch_is_answered_as_one_array(wrapped):
     arrays, take = [], client._take
     client._take = lambda line: (arrays.append(json.loads(line)), take(line))
     members = [{"jsonrpc": "2.0", "id": number, "method": method, "params": params} for number, method, params in (
-        (10, "tools/call", {"name": "a"}), (11, "tools/list", {}), (12, "no/such", {}), (13, "resources/read", {}),
+        (10, "tools/call", {"name": "a"}), (11, "tools/list", {}), (12, "no/such", {}), (13, "resources/read", {"uri": "x://1"}),
         (14, "ping", {}))]
 
     def batch(*more):

@@ -9,6 +9,7 @@ from pathlib import Path
 
 HOW = json.loads(Path("/srv/how.json").read_text(encoding="utf-8"))
 EMPTY = {"type": "object"}
+SEEN = []  # methods and params of all requests
 
 
 def send(message):
@@ -31,8 +32,8 @@ def result_of(request):
         tool = {"name": f"t{number}", "inputSchema": {"type": "object", "x": "0" * HOW["pages"]}}
         return {"tools": [tool], "nextCursor": str(number + 1)}
     if method == "tools/call":
-        return {"content": [{"type": "text", "text": json.dumps(params)}]}
-    return {}
+        return {"content": [{"type": "text", "text": json.dumps(SEEN if "tells" in HOW else params)}]}
+    return {"saw": params} if "tells" in HOW else {}
 
 
 def main():
@@ -43,11 +44,14 @@ def main():
             print("reached by", method, file=sys.stderr, flush=True)
         if method is None or "id" not in message:
             continue
+        SEEN.append([method, message.get("params")])
         if method == "tools/call":
             for extra in HOW.get("asks", []):
                 send(extra)
         if method not in HOW.get("silent", []):
             send({"id": message["id"], "result": result_of(message)})
+        if "relists" in HOW and method in ("tools/list", "tools/call") and ["tools/call", HOW["relists"]] in SEEN:
+            send({"method": "notifications/tools/list_changed"})
 
 
 main()

@@ -59,6 +59,64 @@ static void test_line_that_is_too_long_ends_it(void **state)
     tci_buf_free(&seen);
 }
 
+static int code_of(const char *text)
+{
+    json_t *code = json_loads(text, JSON_DECODE_ANY, NULL);
+    int r;
+    assert_non_null(code);
+    r = tci_wrap_code(code);
+    json_decref(code);
+    return r;
+}
+
+static void test_code_is_a_whole_number_of_32_bits_or_ours(void **state)
+{
+    static const char *const others[] = { "1.5",         "-0.5", "2147483648", "2147483647.5",
+                                          "-2147483649", "1e99", "\"1\"",      "null" };
+    (void)state;
+    assert_int_equal(code_of("-32700"), -32700);
+    assert_int_equal(code_of("1.0"), 1);
+    assert_int_equal(code_of("2147483647"), 2147483647);
+    assert_int_equal(code_of("-2147483648"), INT32_MIN);
+    for (size_t i = 0; i < tci_array_size(others); i++)
+        assert_int_equal(code_of(others[i]), TCI_MCP_INTERNAL);
+    assert_int_equal(tci_wrap_code(NULL), TCI_MCP_INTERNAL);
+}
+
+/* Each has a member that is never answered. */
+static void test_answers_of_all_batches_together_are_bounded(void **state)
+{
+    enum { batches = 6, answer_size = 5 << 20, most = 16 << 20 };
+    struct tci_wrap wrap = { 0 };
+    size_t bytes = 0, empty = 0;
+    (void)state;
+    for (int i = 0; i < batches; i++) {
+        json_t *members = json_pack("[{s:s,s:i,s:s},{s:s,s:i,s:s}]", "jsonrpc", "2.0", "id", i,
+                                    "method", "ping", "jsonrpc", "2.0", "id", 100 + i, "method",
+                                    "tools/call");
+        json_t *id = json_integer(i);
+        struct tci_buf answer = TCI_BUF_INIT(TCI_MCP_ANSWER_MAX);
+        char *text = malloc(answer_size);
+        assert_non_null(text);
+        memset(text, ' ', answer_size);
+        tci_buf_append(&answer, text, answer_size);
+        assert_int_equal(tci_wrap_batch_begin(&wrap, members), 0);
+        tci_wrap_batch_end(&wrap);
+        tci_wrap_client_answer(&wrap, id, &answer);
+        free(text);
+        json_decref(id);
+        json_decref(members);
+    }
+    for (const struct tci_wrap_batch *batch = wrap.batches; batch; batch = batch->next) {
+        bytes += batch->text.length;
+        empty += batch->text.length == 0;
+    }
+    assert_int_equal(bytes, 3 * (answer_size + 1));
+    assert_true(bytes <= most);
+    assert_int_equal(empty, 3); /* the client has got those */
+    tci_wrap_batches_free(&wrap);
+}
+
 static void test_bucket_gives_so_many_at_once_and_then_waits(void **state)
 {
     struct tci_wrap_bucket bucket = { .most = 3, .a_second = 0.001 };
@@ -422,6 +480,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_lines_are_the_same_however_their_bytes_come),
         cmocka_unit_test(test_line_that_is_too_long_ends_it),
+        cmocka_unit_test(test_code_is_a_whole_number_of_32_bits_or_ours),
+        cmocka_unit_test(test_answers_of_all_batches_together_are_bounded),
         cmocka_unit_test(test_bucket_gives_so_many_at_once_and_then_waits),
         cmocka_unit_test(test_everything_a_model_reads_is_in_the_hash),
         cmocka_unit_test(test_lines_become_one_sentence),
