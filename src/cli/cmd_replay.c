@@ -69,6 +69,7 @@ static int show(void *context, const struct tci_journal_row *row, struct tc_erro
     replay->steps++;
     if (!result)
         return tci_error_no_memory(reterr);
+    result->public.mode = TC_MODE_REPLAY;
     r = tci_record_read(row, result, &why, &fix, reterr);
     if (r > 0)
         cannot_show(replay, row, why);

@@ -81,7 +81,7 @@ void tci_request_diff(struct tci_arena *arena, const char *recorded, const char 
 int tci_result_read(struct tci_result *result, const char *text,
                     struct tc_error *reterr) tci_must_check;
 
-/* record_read.c: fills a new result from a record. 1: it cannot be given; *ret_why and *ret_fix are
+/* record_read.c: fills a new result from a record; its mode is the caller's. 1: it cannot be given; *ret_why and *ret_fix are
  * fragments of sentences about that. */
 struct tci_journal_row;
 int tci_record_read(const struct tci_journal_row *row, struct tci_result *result,

@@ -40,7 +40,6 @@ int tci_record_read(const struct tci_journal_row *row, struct tci_result *result
         *ret_fix = "run toolcage journal verify, which names the first bad row";
         return 1;
     }
-    public->mode = TC_MODE_REPLAY;
     memcpy(public->state_hash, row->state_hash, sizeof public->state_hash);
     return tci_result_read(result, row->entry.result, reterr);
 }

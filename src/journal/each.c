@@ -86,56 +86,54 @@ static sqlite3_stmt *prepare(struct tci_journal *journal, const struct tci_journ
     return statement;
 }
 
-/* Where the last row stood. */
-struct last {
-    uint64_t row, step;
-    char state_hash[TCI_SHA256_TEXT_MAX];
-};
-
-static bool is_asked_for(const struct tci_journal_query *query, const struct tci_journal_row *row)
+bool tci_journal_is_asked_for(const struct tci_journal_query *query,
+                              const struct tci_journal_row *row)
 {
     const struct tci_journal_entry *entry = &row->entry;
     return (!query->session || strcmp(query->session, entry->session) == 0) &&
            (!query->call_id || strcmp(query->call_id, entry->call_id) == 0) &&
+           (!query->agent || strcmp(query->agent, entry->agent) == 0) &&
            (!query->kind || strcmp(query->kind, entry->kind) == 0);
 }
 
-/* NULL, or what is wrong with its place. */
-static const char *check(const struct tci_journal_query *query, const struct tci_journal_row *row,
-                         struct last *last)
+const char *tci_journal_misplaced(const struct tci_journal_query *query,
+                                  const struct tci_journal_last *last,
+                                  const struct tci_journal_row *row)
 {
-    if (!is_asked_for(query, row) ||
-        (query->session ? row->step <= last->step : row->row <= last->row))
-        return "an index leads to it that should not";
+    if (query->session ? row->step <= last->step : row->row <= last->row)
+        return TCI_JOURNAL_MISLED;
     if (last->row && row->row == last->row + 1 && strcmp(row->row_before, last->state_hash) != 0)
         return "its row_before is not the state_hash of the row before it";
     if (last->row && query->session && row->step == last->step + 1 &&
         strcmp(row->previous, last->state_hash) != 0)
         return "its previous is not the state_hash of the step before it";
-    last->row = row->row;
-    last->step = row->step;
-    memcpy(last->state_hash, row->state_hash, sizeof last->state_hash);
     return NULL;
+}
+
+struct tci_journal_last tci_journal_last_of(const struct tci_journal_row *row)
+{
+    struct tci_journal_last last = { .row = row->row, .step = row->step };
+    memcpy(last.state_hash, row->state_hash, sizeof last.state_hash);
+    return last;
 }
 
 static int visit(struct tci_journal *journal, const struct tci_journal_query *query,
                  sqlite3_stmt *statement, tci_journal_visitor *each, void *context,
                  struct tc_error *reterr)
 {
-    struct last last = { 0 };
+    struct tci_journal_last last = { 0 };
     int r;
     while ((r = tci_journal_step(journal, statement, reterr)) > 0) {
         struct tci_journal_row row;
-        const char *problem = tci_journal_row_read(statement, &row);
-        if (problem && sqlite3_errcode(journal->db) == SQLITE_NOMEM)
-            return tci_error_no_memory(reterr);
-        if (problem)
-            return tci_journal_damaged(journal, reterr, "row %lld: its %s is not what it can be",
-                                       (long long)sqlite3_column_int64(statement, 0), problem);
-        problem = check(query, &row, &last);
+        const char *problem;
+        if (tci_journal_row_take(journal, statement, &row, reterr) < 0)
+            return -1;
+        problem = tci_journal_is_asked_for(query, &row) ? tci_journal_misplaced(query, &last, &row)
+                                                        : TCI_JOURNAL_MISLED;
         if (problem)
             return tci_journal_damaged(journal, reterr, "row %llu: %s", (unsigned long long)row.row,
                                        problem);
+        last = tci_journal_last_of(&row);
         r = each(context, &row, reterr);
         if (r != 0)
             return r;

@@ -12,6 +12,7 @@
 #ifndef TCI_JOURNAL_JOURNAL_H
 #define TCI_JOURNAL_JOURNAL_H
 
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -93,6 +94,20 @@ typedef int tci_journal_visitor(void *context, const struct tci_journal_row *row
                                 struct tc_error *reterr);
 int tci_journal_each(struct tci_journal *journal, const struct tci_journal_query *query,
                      tci_journal_visitor *each, void *context, struct tc_error *reterr);
+
+/* each_back.c: for who shares the handle with others that must not wait for what a visitor does: from the last row
+ * back, the lock is free while `each` is called, and held for one row or one page of an index at most. Rows that are
+ * appended meanwhile are not visited. Of the query: `session` or `call_id` must be there; `agent`, `kind` and `last`
+ * may be; the others are not looked at. */
+struct tci_journal_bounds {
+    size_t result_bytes; /* of one result: a longer one is left out (NULL) */
+    size_t
+        results_bytes; /* of all together: from the one on that would be too much, they are left out */
+    const atomic_bool *stop; /* may be NULL. True: as if there were no more rows */
+};
+int tci_journal_each_back(struct tci_journal *journal, const struct tci_journal_query *query,
+                          const struct tci_journal_bounds *bounds, tci_journal_visitor *each,
+                          void *context, struct tc_error *reterr);
 
 /* record.c: the canonical record of a row, and what hashing it gives. */
 struct tci_buf;

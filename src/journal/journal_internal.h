@@ -37,9 +37,11 @@ enum {
 extern const char tci_journal_no_state[TCI_SHA256_TEXT_MAX];
 
 /* The columns of `record` in the order in which tci_journal_row_read wants them. */
-#define TCI_JOURNAL_COLUMNS                                                                        \
+#define TCI_JOURNAL_COLUMNS_WITH(result)                                                           \
     "row, session, step, kind, call_id, tool, agent, verdict, started_us, ended_us, request, "     \
-    "request_hash, result, result_hash, policy_hash, grants, row_before, previous, state_hash"
+    "request_hash, " result ", result_hash, policy_hash, grants, row_before, previous, state_hash"
+#define TCI_JOURNAL_COLUMNS      TCI_JOURNAL_COLUMNS_WITH("result")
+#define TCI_JOURNAL_COLUMNS_BARE TCI_JOURNAL_COLUMNS_WITH("NULL")
 
 /* statements.def: SQL that is prepared once and kept. */
 enum tci_journal_sql {
@@ -146,9 +148,28 @@ int tci_journal_check_objects(struct tci_journal *journal, struct tc_error *rete
 /* The row on which a statement stands (SELECT of the columns above). Texts are SQLite's: they live
  * until the next step. NULL, or what is wrong with it ("the type of column agent"). */
 const char *tci_journal_row_read(sqlite3_stmt *statement, struct tci_journal_row *ret);
+/* The same, with an error. */
+int tci_journal_row_take(struct tci_journal *journal, sqlite3_stmt *statement,
+                         struct tci_journal_row *ret, struct tc_error *reterr) tci_must_check;
+/* Texts that live longer: copies in the arena. -1: no memory. */
+int tci_journal_row_copy(struct tci_arena *arena, struct tci_journal_row *row) tci_must_check;
 /* record_links.c: do its neighbours in the chain know it? A row that was written anew fits itself, and not them. */
 int tci_journal_row_linked(struct tci_journal *journal, const struct tci_journal_row *row,
                            struct tc_error *reterr) tci_must_check;
+/* each.c: is it one that was asked for? */
+bool tci_journal_is_asked_for(const struct tci_journal_query *query,
+                              const struct tci_journal_row *row);
+/* Where a row of an answer stood (row 0: there was none), and NULL or what is wrong with the place of the one that
+ * follows it. */
+struct tci_journal_last {
+    uint64_t row, step;
+    char state_hash[TCI_SHA256_TEXT_MAX];
+};
+struct tci_journal_last tci_journal_last_of(const struct tci_journal_row *row);
+const char *tci_journal_misplaced(const struct tci_journal_query *query,
+                                  const struct tci_journal_last *last,
+                                  const struct tci_journal_row *row);
+#define TCI_JOURNAL_MISLED "an index leads to it that should not"
 /* Reads a row by its number, checks it, and copies it into the arena. 0; 1: there is none. */
 int tci_journal_row_get(struct tci_journal *journal, uint64_t number, struct tci_arena *arena,
                         struct tci_journal_row *ret, struct tc_error *reterr) tci_must_check;

@@ -264,8 +264,21 @@ const char *tci_journal_row_read(sqlite3_stmt *statement, struct tci_journal_row
     return NULL;
 }
 
-static int copy_texts(struct tci_arena *arena, struct tci_journal_entry *entry)
+int tci_journal_row_take(struct tci_journal *journal, sqlite3_stmt *statement,
+                         struct tci_journal_row *ret, struct tc_error *reterr)
 {
+    const char *problem = tci_journal_row_read(statement, ret);
+    if (problem && sqlite3_errcode(journal->db) == SQLITE_NOMEM)
+        return tci_error_no_memory(reterr);
+    if (problem)
+        return tci_journal_damaged(journal, reterr, "row %lld: its %s is not what it can be",
+                                   (long long)sqlite3_column_int64(statement, 0), problem);
+    return 0;
+}
+
+int tci_journal_row_copy(struct tci_arena *arena, struct tci_journal_row *row)
+{
+    struct tci_journal_entry *entry = &row->entry;
     const char **texts[] = { &entry->kind,        &entry->session, &entry->call_id, &entry->tool,
                              &entry->agent,       &entry->verdict, &entry->request, &entry->result,
                              &entry->policy_hash, &entry->grants };
@@ -290,17 +303,13 @@ static int get_row(struct tci_journal *journal, sqlite3_stmt *statement, uint64_
     r = tci_journal_step(journal, statement, reterr);
     if (r <= 0)
         return r < 0 ? -1 : 1;
-    problem = tci_journal_row_read(statement, ret);
-    if (problem && sqlite3_errcode(journal->db) == SQLITE_NOMEM)
-        return tci_error_no_memory(reterr);
-    if (problem)
-        return tci_journal_damaged(journal, reterr, "row %llu: its %s is not what it can be",
-                                   (unsigned long long)number, problem);
+    if (tci_journal_row_take(journal, statement, ret, reterr) < 0)
+        return -1;
     problem = tci_journal_row_check(ret, &scratch, &failed);
     if (problem)
         return tci_journal_damaged(journal, reterr, "row %llu: %s", (unsigned long long)number,
                                    problem);
-    if (failed.code != TC_ERROR_NONE || copy_texts(arena, &ret->entry) < 0)
+    if (failed.code != TC_ERROR_NONE || tci_journal_row_copy(arena, ret) < 0)
         return tci_error_no_memory(reterr);
     return 0;
 }

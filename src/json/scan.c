@@ -177,3 +177,50 @@ size_t tci_json_scan_member(const char *text, size_t length, const char *key,
     }
     return found;
 }
+
+/* ---- several members ----------------------------------------------------------------------- */
+
+/* Behind the value that begins at `i`. */
+static size_t skip_value(const char *text, size_t length, size_t i)
+{
+    size_t depth = 0;
+    if (i == length || (text[i] != '[' && text[i] != '{'))
+        return skip_plain(text, length, i);
+    do {
+        if (text[i] == '"') {
+            i = skip_string(text, length, i);
+            continue;
+        }
+        depth += text[i] == '[' || text[i] == '{';
+        depth -= text[i] == ']' || text[i] == '}';
+        i++;
+    } while (depth && i < length);
+    return i;
+}
+
+void tci_json_scan_members(const char *text, size_t length, const char *const *keys, size_t count,
+                           struct tci_json_part *ret)
+{
+    size_t i = skip_blanks(text, length, 0);
+    memset(ret, 0, count * sizeof *ret);
+    if (i == length || text[i] != '{')
+        return;
+    for (i = skip_blanks(text, length, i + 1); i < length && text[i] == '"';) {
+        const char *key = text + i + 1;
+        size_t key_length, begin;
+        i = skip_string(text, length, i);
+        key_length = (size_t)(text + i - key) - 1;
+        i = skip_blanks(text, length, i);
+        if (i == length || text[i] != ':')
+            return;
+        begin = skip_blanks(text, length, i + 1);
+        i = skip_value(text, length, begin);
+        for (size_t k = 0; k < count; k++)
+            if (strlen(keys[k]) == key_length && memcmp(keys[k], key, key_length) == 0)
+                ret[k] = (struct tci_json_part){ text + begin, i - begin };
+        i = skip_blanks(text, length, i);
+        if (i == length || text[i] != ',')
+            return;
+        i = skip_blanks(text, length, i + 1);
+    }
+}

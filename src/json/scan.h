@@ -47,4 +47,9 @@ enum tci_json_excess tci_json_scan(const char *text, size_t length,
 size_t tci_json_scan_member(const char *text, size_t length, const char *key,
                             struct tci_json_part *ret);
 
+/* The values of several members in one pass, whole also if they are arrays or objects; a part without length: the
+ * key is not there. Of a key that is there twice the last one counts, as for a parser. */
+void tci_json_scan_members(const char *text, size_t length, const char *const *keys, size_t count,
+                           struct tci_json_part *ret);
+
 #endif

@@ -95,7 +95,7 @@ static int read_file(struct tci_mcp_job *job, struct tc_error *reterr)
 }
 
 /* 1: there is none; *ret_why may say more. */
-static int read_text(const struct tci_mcp_job *job, struct tci_buf *out, const char **ret_type,
+static int read_text(struct tci_mcp_job *job, struct tci_buf *out, const char **ret_type,
                      const char **ret_why, struct tc_error *reterr)
 {
     const struct tci_mcp_session *session = job->request->session;
@@ -113,11 +113,10 @@ static int read_text(const struct tci_mcp_job *job, struct tci_buf *out, const c
         return tci_mcp_text_tools(session, engine, NULL, out, reterr);
     if (strcmp(uri, TCI_MCP_JOURNAL_URI) == 0) {
         *ret_type = "application/jsonl";
-        return tci_mcp_text_journal(session, engine, out, reterr);
+        return tci_mcp_text_journal(job, out, reterr);
     }
     if (strncmp(uri, TCI_MCP_CALL_PREFIX, strlen(TCI_MCP_CALL_PREFIX)) == 0)
-        return tci_mcp_text_call(session, engine, uri + strlen(TCI_MCP_CALL_PREFIX), out, ret_why,
-                                 reterr);
+        return tci_mcp_text_call(job, uri + strlen(TCI_MCP_CALL_PREFIX), out, ret_why, reterr);
     if (strncmp(uri, TCI_MCP_TOOL_PREFIX, strlen(TCI_MCP_TOOL_PREFIX)) == 0) {
         const struct tci_tool *tool = tci_mcp_visible_tool(session, engine,
                                                            uri + strlen(TCI_MCP_TOOL_PREFIX));
@@ -126,27 +125,40 @@ static int read_text(const struct tci_mcp_job *job, struct tci_buf *out, const c
     return 1;
 }
 
-/* What it takes at most: the bytes, and the answer, in which a control character is six. Of texts nobody
- * knows how long they are. */
-static size_t most_of(const struct tci_mcp_reading *reading)
+/* ---- shares of the budget ------------------------------------------------------------------- */
+
+/* What it takes at most: the bytes, and the answer, in which a control character is six. */
+bool tci_mcp_reading_share(struct tci_mcp_job *job, size_t bytes)
 {
-    const uint64_t size = reading->is_file ? reading->file.size : TCI_MCP_RESOURCE_MAX;
-    const uint64_t answer = 65536 + 6 * (size < TCI_MCP_RESOURCE_MAX ? size : TCI_MCP_RESOURCE_MAX);
-    return (size_t)(size + (answer < TCI_MCP_ANSWER_MAX ? answer : TCI_MCP_ANSWER_MAX));
+    const uint64_t answer =
+        65536 + 6 * (uint64_t)(bytes < TCI_MCP_RESOURCE_MAX ? bytes : TCI_MCP_RESOURCE_MAX);
+    if (job->share || atomic_load(&job->cancelled))
+        return !atomic_load(&job->cancelled);
+    return tci_mcp_budget_take(
+        &job->server->budget, job,
+        (size_t)(bytes + (answer < TCI_MCP_ANSWER_MAX ? answer : TCI_MCP_ANSWER_MAX)));
+}
+
+/* Texts are made before there is a share: they may wait for the journal, which another process may have locked, and
+ * nobody who waits may keep others from theirs. */
+static int read_text_shared(struct tci_mcp_job *job, const char **ret_why, struct tc_error *reterr)
+{
+    tc_cleanup(tci_buf_free) struct tci_buf text = TCI_BUF_INIT(TCI_MCP_RESOURCE_MAX);
+    const char *type = "";
+    int r = read_text(job, &text, &type, ret_why, reterr);
+    if (r == 0 && tci_mcp_reading_share(job, text.length))
+        put_contents(job, type, text.data ? text.data : "", text.length);
+    return r;
 }
 
 /* 0; 1: there is none; *ret_why may say more. */
 static int read_resource(struct tci_mcp_job *job, const char **ret_why, struct tc_error *reterr)
 {
-    tc_cleanup(tci_buf_free) struct tci_buf text = TCI_BUF_INIT(TCI_MCP_RESOURCE_MAX);
-    const char *type = "";
-    int r;
-    if (job->reading->is_file)
-        return read_file(job, reterr);
-    r = read_text(job, &text, &type, ret_why, reterr);
-    if (r == 0)
-        put_contents(job, type, text.data ? text.data : "", text.length);
-    return r;
+    if (!job->reading->is_file)
+        return read_text_shared(job, ret_why, reterr);
+    if (!tci_mcp_reading_share(job, job->reading->file.size))
+        return 0;
+    return read_file(job, reterr);
 }
 
 static void fail_reading(struct tci_mcp_job *job, int r, const char *why,
@@ -174,10 +186,12 @@ static void run_reading(struct tci_mcp_job *job)
     job->engine = tci_mcp_engine_take(job->server);
     if (!job->engine)
         tci_error_set(&error, TC_ERROR_IO, "the policy is being loaded; try again");
-    else if (!tci_mcp_budget_take(&job->server->budget, job, most_of(job->reading)))
-        return; /* cancelled */
     else
         r = read_resource(job, &why, &error);
+    if (atomic_load(&job->cancelled)) {
+        tci_buf_free(&job->answer); /* which is perhaps a part of one */
+        return;
+    }
     if (r == 0)
         r = tci_buf_check(&job->answer, &error);
     if (r != 0)

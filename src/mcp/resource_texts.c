@@ -1,28 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Owns: what a client may read about tools and calls, as text.
+ * Owns: what a client may read about tools, as text.
  * The attack: an agent asks about what it was not given. The owner sees everything; an agent sees only
- * tools that it holds a grant for now, of these only what a caller has to know (no environment, no
- * command, no paths of the host, no other agents), and only calls of its own session.
+ * tools that it holds a grant for now, and of these only what a caller has to know (no environment, no
+ * command, no paths of the host, no other agents).
  */
-#include <inttypes.h>
-#include <jansson.h>
-#include <stdio.h>
-#include <string.h>
 #include "base/moment.h"
 #include "core/engine_runtime.h"
 #include "core/engine_tools.h"
-#include "core/record.h"
-#include "json/canonical.h"
 #include "json/write.h"
-#include "journal/journal.h"
-#include "mcp/hide.h"
 #include "mcp/resources.h"
 #include "policy/dump.h"
 #include "policy/explain.h"
 #include "policy/value.h"
-
-enum { records_max = 500, request_max = 8192 };
 
 /* ---- which tools -------------------------------------------------------------------------- */
 
@@ -218,134 +208,4 @@ int tci_mcp_text_tools(const struct tci_mcp_session *session, struct tc_engine *
     tci_json_array_end(&listing.json);
     tci_json_object_end(&listing.json);
     return tci_buf_check(out, reterr);
-}
-
-/* ---- calls -------------------------------------------------------------------------------- */
-
-/* Several sessions of MCP may share a session of the journal (--session): an agent sees its own calls. */
-static struct tci_journal_query calls_of(const struct tci_mcp_session *session)
-{
-    return (struct tci_journal_query){ .session = session->name,
-                                       .agent = session->agent,
-                                       .kind = "call" };
-}
-
-/* The records of a session, as lines. */
-struct lines {
-    const struct tci_mcp_session *session;
-    struct tc_engine *engine;
-    struct tci_buf *out;
-    uint64_t count;
-};
-
-/* A text of the record, in words for who reads it. */
-static void put_words(struct tci_json *json, const char *key, const json_t *document,
-                      const struct lines *lines, const char *tool)
-{
-    const json_t *kept = json_object_get(document, key);
-    char text[sizeof((struct tc_result){ 0 }.reason)];
-    if (!kept)
-        return;
-    (void)snprintf(text, sizeof text, "%s", json_is_string(kept) ? json_string_value(kept) : "");
-    tci_mcp_hide_text(tci_engine_tool(lines->engine, tool), lines->session->agent, text,
-                      sizeof text);
-    tci_json_string(json, key, json_is_string(kept) ? text : NULL);
-}
-
-/* Those members of a result that say how it ended. */
-static void put_outcome(struct tci_json *json, const char *result, const struct lines *lines,
-                        const char *tool)
-{
-    static const char *const members[] = { "exit_code", "signal", "usage" };
-    json_t *document = result ? tci_json_read(result, strlen(result), NULL) : NULL;
-    put_words(json, "reason", document, lines, tool);
-    put_words(json, "fix", document, lines, tool);
-    for (size_t i = 0; i < tci_array_size(members); i++) {
-        const json_t *member = json_object_get(document, members[i]);
-        struct tci_buf text = TCI_BUF_INIT(65536);
-        if (member)
-            tci_mcp_write_value(&text, member);
-        if (text.length && tci_buf_check(&text, NULL) == 0)
-            tci_json_raw(json, members[i], text.data);
-        tci_buf_free(&text);
-    }
-    json_decref(document);
-}
-
-static int put_record(void *context, const struct tci_journal_row *row, struct tc_error *reterr)
-{
-    struct lines *lines = context;
-    struct tci_json json = { .out = lines->out };
-    (void)reterr;
-    lines->count++;
-    tci_json_object_begin(&json, NULL);
-    /* The session's own numbers would tell an agent how many calls others made between its own. */
-    tci_json_unsigned(&json, "step", lines->session->agent ? lines->count : row->step);
-    tci_json_string(&json, "call_id", row->entry.call_id);
-    tci_json_string(&json, "tool", row->entry.tool);
-    tci_json_string(&json, "verdict", row->entry.verdict);
-    tci_json_integer(&json, "started_us", row->entry.started_us);
-    tci_json_integer(&json, "ended_us", row->entry.ended_us);
-    tci_json_string(&json, "state_hash", row->state_hash);
-    if (row->entry.request && strlen(row->entry.request) <= request_max)
-        tci_json_raw(&json, "request", row->entry.request);
-    else
-        tci_json_string(&json, "request_hash", row->entry.request_hash);
-    put_outcome(&json, row->entry.result, lines, row->entry.tool);
-    tci_json_object_end(&json);
-    tci_buf_char(lines->out, '\n');
-    return 0;
-}
-
-int tci_mcp_text_journal(const struct tci_mcp_session *session, struct tc_engine *engine,
-                         struct tci_buf *out, struct tc_error *reterr)
-{
-    struct tci_journal_query query = calls_of(session);
-    struct lines lines = { .session = session, .engine = engine, .out = out };
-    query.last = records_max;
-    if (tci_journal_each(engine->journal, &query, put_record, &lines, reterr) < 0)
-        return -1;
-    return tci_buf_check(out, reterr);
-}
-
-struct found {
-    struct lines lines;
-    const char *why, *fix;
-    bool is_found;
-};
-
-static int put_result(void *context, const struct tci_journal_row *row, struct tc_error *reterr)
-{
-    struct found *found = context;
-    struct tci_result *result = tci_result_new(NULL);
-    const char *json = NULL;
-    int r;
-    if (!result)
-        return tci_error_no_memory(reterr);
-    r = tci_record_read(row, result, &found->why, &found->fix, reterr);
-    if (r == 0)
-        tci_mcp_hide(tci_engine_tool(found->lines.engine, row->entry.tool),
-                     found->lines.session->agent, &result->public);
-    if (r == 0 && !(json = tc_result_json(&result->public)))
-        r = tci_error_no_memory(reterr);
-    if (json)
-        tci_buf_string(found->lines.out, json);
-    found->is_found = json != NULL;
-    tc_result_free(&result->public);
-    return r < 0 ? -1 : 1;
-}
-
-int tci_mcp_text_call(const struct tci_mcp_session *session, struct tc_engine *engine,
-                      const char *call_id, struct tci_buf *out, const char **ret_why,
-                      struct tc_error *reterr)
-{
-    struct tci_journal_query query = calls_of(session);
-    struct found found = { .lines = { .session = session, .engine = engine, .out = out },
-                           .why = "this session has no such call" };
-    query.call_id = call_id;
-    if (tci_journal_each(engine->journal, &query, put_result, &found, reterr) < 0 ||
-        tci_buf_check(out, reterr) < 0)
-        return -1;
-    *ret_why = found.why;
-    return found.is_found ? 0 : 1;
 }

@@ -6,6 +6,7 @@
 #include "base/arena.h"
 #include "mcp/server.h"
 
+struct tci_mcp_job;
 struct tci_tool;
 
 /* Bytes of a resource: as base64 with escapes it must fit into one message of ours. */
@@ -42,6 +43,9 @@ bool tci_mcp_resource_is_there(const struct tci_mcp_session *session, const char
 const char *tci_mcp_resource_uri(const struct json_t *params, struct tci_mcp_failure *failure);
 /* One that is being read, by a job. NULL: nothing. */
 struct tci_mcp_reading;
+/* A share of the budget for a text of so many bytes and its answer, unless the job has one. Who has it must not wait
+ * for the journal any more. False: the job was cancelled. */
+bool tci_mcp_reading_share(struct tci_mcp_job *job, size_t bytes);
 void tci_mcp_reading_free(struct tci_mcp_reading *reading);
 /* One answer for "there is none" and "it is not yours"; `why` may be NULL. */
 enum tci_mcp_outcome tci_mcp_no_resource(struct tci_mcp_failure *failure, const char *uri,
@@ -69,12 +73,12 @@ int tci_mcp_text_policy(const struct tc_engine *engine, const struct tci_tool *t
 int tci_mcp_text_tools(const struct tci_mcp_session *session, struct tc_engine *engine,
                        const struct tci_tool *tool, struct tci_buf *out,
                        struct tc_error *reterr) tci_must_check;
-/* The last records of the session, one a line. */
-int tci_mcp_text_journal(const struct tci_mcp_session *session, struct tc_engine *engine,
-                         struct tci_buf *out, struct tc_error *reterr) tci_must_check;
+/* resource_calls.c: the last records of the job's session, one a line. Both end early when the job is cancelled, and
+ * then what they leave behind is nothing to be sent. */
+int tci_mcp_text_journal(struct tci_mcp_job *job, struct tci_buf *out,
+                         struct tc_error *reterr) tci_must_check;
 /* The result of a call of the session. 1: there is none; *ret_why says more. */
-int tci_mcp_text_call(const struct tci_mcp_session *session, struct tc_engine *engine,
-                      const char *call_id, struct tci_buf *out, const char **ret_why,
-                      struct tc_error *reterr) tci_must_check;
+int tci_mcp_text_call(struct tci_mcp_job *job, const char *call_id, struct tci_buf *out,
+                      const char **ret_why, struct tc_error *reterr) tci_must_check;
 
 #endif

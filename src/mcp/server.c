@@ -127,13 +127,14 @@ void tci_mcp_engine_release(struct tci_mcp_engine *engine)
 
 /* ---- a new policy ------------------------------------------------------------------------- */
 
-/* Does the agent see other tools than before? What cannot be compared counts as changed. */
-static bool tools_differ(struct tc_engine *before, struct tc_engine *now, const char *agent)
+/* Does the owner see other tools than before? What cannot be compared counts as changed. Lists of agents are made
+ * from the journal's grants, too, and the loop does not wait for the journal: watch_grants.c compares those. */
+static bool tools_differ(struct tc_engine *before, struct tc_engine *now)
 {
     char *a = NULL, *b = NULL;
     struct tc_error why = { 0 };
-    bool differ = tc_engine_tools(before, agent, "mcp", &a, &why) < 0 ||
-                  tc_engine_tools(now, agent, "mcp", &b, &why) < 0 || strcmp(a, b) != 0;
+    bool differ = tc_engine_tools(before, NULL, "mcp", &a, &why) < 0 ||
+                  tc_engine_tools(now, NULL, "mcp", &b, &why) < 0 || strcmp(a, b) != 0;
     free(a);
     free(b);
     return differ;
@@ -151,9 +152,11 @@ void tci_mcp_tools_changed(struct tci_mcp_session *session)
     tci_mcp_resource_updated(session, "toolcage://tools");
 }
 
-static void tell_session(struct tci_mcp_session *session, bool tools)
+/* An agent's session that has read its list is told by the look at grants, if the list is another one now; of one
+ * that has not, nobody knows what it has seen. */
+static void tell_session(struct tci_mcp_session *session, bool owners_differ)
 {
-    if (tools) {
+    if (session->agent ? !session->listed.is_read : owners_differ) {
         session->listed.generation = 0;
         tci_mcp_tools_changed(session);
     }
@@ -163,8 +166,8 @@ static void tell_session(struct tci_mcp_session *session, bool tools)
 void tci_mcp_server_replace(struct tci_mcp_server *server, struct tc_engine *engine)
 {
     struct tci_mcp_engine *before = server->engine, *now = calloc(1, sizeof *now);
-    struct tci_mcp_session *next, *asked = NULL;
-    bool differ = false;
+    struct tci_mcp_session *next;
+    bool differ;
     if (!now) {
         tci_mcp_say(server, "no memory for the new policy: the old one stays in force");
         tc_engine_close(engine);
@@ -177,22 +180,16 @@ void tci_mcp_server_replace(struct tci_mcp_server *server, struct tc_engine *eng
     tci_engine_replace(before->engine, engine);
     server->engine = now;
     (void)pthread_mutex_unlock(&server->policy_lock);
+    differ = tools_differ(before->engine, engine);
     for (struct tci_mcp_session *session = server->sessions; session; session = next) {
         next = session->next;
         if (session->state != TCI_MCP_READY)
             continue;
-        /* Most sessions have the agent of the one before: the lists are made once for all of
-         * them. */
-        if (!asked || !tci_mcp_same_agent(asked->agent, session->agent))
-            differ = tools_differ(before->engine, engine, session->agent);
-        session->users++;
-        if (asked)
-            tci_mcp_session_release(asked);
-        asked = session;
+        session->users++; /* its transport may end while it is told */
         tell_session(session, differ);
+        tci_mcp_session_release(session);
     }
-    if (asked)
-        tci_mcp_session_release(asked);
+    tci_mcp_grants_look(server->grants);
     tci_mcp_engine_release(before);
 }
 

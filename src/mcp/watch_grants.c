@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Owns: noticing that an agent may call other tools than it was told although the policy is the same: a
- * grant was made or revoked at run time, or has expired. Decisions do not wait for this: each asks the
- * journal and the clock itself.
+ * Owns: noticing that an agent may call other tools than it was told: a grant was made or revoked at run
+ * time, or has expired, or there is another policy. Decisions do not wait for this: each asks the journal
+ * and the clock itself.
  *
- * Once a second a worker asks the journal whether any grant has changed, and the clock whether one of the
+ * Once a second, and when the policy is replaced, a worker asks the journal whether any grant has changed, and the clock whether one of the
  * session's agent has expired. Only then are lists made, for the sessions that have read theirs, and only
  * those who would read another one are told: an agent hears nothing of the others' grants, and nothing of
  * their changes. The clock on the wall is looked at anew each time, not waited for: somebody may set it,
@@ -112,14 +112,15 @@ static void tell(const struct list *list)
 static void looked(void *context)
 {
     struct look *look = context;
-    if (look->grants) {
-        look->grants->look = NULL;
-        /* Another policy: who sees other tools was told. */
-        if (look->engine == look->server->engine)
-            for (size_t i = 0; i < look->count; i++)
-                tell(&look->lists[i]);
-    }
+    struct tci_mcp_grants *grants = look->grants;
+    const bool is_outdated = look->engine != look->server->engine;
+    if (grants)
+        grants->look = NULL;
+    for (size_t i = 0; grants && !is_outdated && i < look->count; i++)
+        tell(&look->lists[i]);
     free_look(look);
+    if (grants && is_outdated)
+        tci_mcp_grants_look(grants);
 }
 
 /* A list of more than a page has no sum, and counts as another one whenever a grant changes. */
@@ -191,11 +192,9 @@ static struct look *new_look(struct tci_mcp_grants *grants)
     return look;
 }
 
-static void on_time(evutil_socket_t fd, short what, void *context)
+void tci_mcp_grants_look(struct tci_mcp_grants *grants)
 {
-    struct tci_mcp_grants *grants = context;
     struct look *look;
-    (void)fd, (void)what;
     if (grants->look)
         return;
     look = new_look(grants);
@@ -205,6 +204,12 @@ static void on_time(evutil_socket_t fd, short what, void *context)
         free_look(look);
     else
         grants->look = look;
+}
+
+static void on_time(evutil_socket_t fd, short what, void *context)
+{
+    (void)fd, (void)what;
+    tci_mcp_grants_look(context);
 }
 
 /* ---- the watch ------------------------------------------------------------------------------ */

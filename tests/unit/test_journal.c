@@ -213,6 +213,158 @@ static void test_a_visitor_may_write_to_the_journal_that_it_visits(void **state)
     remove_place(&place);
 }
 
+/* ---- while others use it -------------------------------------------------------------------- */
+
+static const struct tci_journal_bounds unbounded = { SIZE_MAX, SIZE_MAX, NULL };
+
+static void *append_aside(void *journal)
+{
+    append(journal, "s", 100);
+    return NULL;
+}
+
+/* Another thread uses the handle meanwhile: with the lock held it would wait for ever. */
+static int let_others_in(void *context, const struct tci_journal_row *row, struct tc_error *reterr)
+{
+    pthread_t thread;
+    (void)row;
+    (void)reterr;
+    assert_int_equal(pthread_create(&thread, NULL, append_aside, context), 0);
+    assert_int_equal(pthread_join(thread, NULL), 0);
+    return 0;
+}
+
+static void test_others_read_and_write_between_two_visits(void **state)
+{
+    struct place place = new_place();
+    struct tci_journal *journal = open_journal(place.path);
+    struct tci_journal_query query = { .session = "s" };
+    struct tc_error error = { 0 };
+    (void)state;
+    for (unsigned i = 1; i <= 3; i++)
+        append(journal, "s", i);
+    assert_ok(tci_journal_each_back(journal, &query, &unbounded, let_others_in, journal, &error),
+              &error);
+    assert_good(journal, 6); /* one for each of the three: none for those that came meanwhile */
+    query = (struct tci_journal_query){ .call_id = "call-2" };
+    assert_ok(tci_journal_each_back(journal, &query, &unbounded, let_others_in, journal, &error),
+              &error);
+    assert_good(journal, 7);
+    tci_journal_close(journal);
+    remove_place(&place);
+}
+
+static struct seen ask_back(struct tci_journal *journal, struct tci_journal_query query,
+                            int stop_at)
+{
+    struct seen seen = { .stop_at = stop_at };
+    struct tc_error error = { 0 };
+    int r = tci_journal_each_back(journal, &query, &unbounded, see, &seen, &error);
+    assert_ok(r, &error);
+    assert_int_equal(r, stop_at && (int)seen.count == stop_at ? 77 : 0);
+    return seen;
+}
+
+static void append_of(struct tci_journal *journal, const char *agent, unsigned number)
+{
+    struct tc_error error = { 0 };
+    char hash[TCI_SHA256_TEXT_MAX];
+    struct sample sample;
+    make_entry(&sample, "shared", number);
+    sample.entry.agent = agent;
+    assert_ok(tci_journal_append(journal, &sample.entry, hash, &error), &error);
+}
+
+static void test_rows_come_from_the_last_one_back(void **state)
+{
+    struct place place = new_place();
+    struct tci_journal *journal = open_journal(place.path);
+    struct tc_error error = { 0 };
+    struct seen seen;
+    (void)state;
+    /* More of others between its own than one page of the index has. */
+    for (unsigned i = 1; i <= 600; i++)
+        append_of(journal, i % 300 ? "b" : "a", i);
+    append(journal, "other", 601);
+    seen = ask_back(journal, (struct tci_journal_query){ .session = "shared", .agent = "a" }, 0);
+    assert_int_equal(seen.count, 2);
+    assert_int_equal(seen.rows[0], 600);
+    assert_int_equal(seen.rows[1], 300);
+    seen = ask_back(journal, (struct tci_journal_query){ .session = "shared", .last = 3 }, 0);
+    assert_int_equal(seen.count, 3);
+    assert_int_equal(seen.rows[0], 600);
+    assert_int_equal(seen.rows[2], 598);
+    assert_int_equal(ask_back(journal, (struct tci_journal_query){ .session = "shared" }, 5).count,
+                     5);
+    seen = ask_back(journal, (struct tci_journal_query){ .session = "shared", .call_id = "call-7" },
+                    0);
+    assert_int_equal(seen.count, 1);
+    assert_int_equal(seen.rows[0], 7);
+    assert_int_equal(
+        ask_back(journal, (struct tci_journal_query){ .session = "other", .call_id = "call-7" }, 0)
+            .count,
+        0);
+    assert_int_equal(
+        ask_back(
+            journal,
+            (struct tci_journal_query){ .session = "shared", .agent = "a", .call_id = "call-7" }, 0)
+            .count,
+        0);
+    assert_int_equal(tci_journal_each_back(journal, &(struct tci_journal_query){ .agent = "a" },
+                                           &unbounded, see, &seen, &error),
+                     -1);
+    tci_journal_close(journal);
+    remove_place(&place);
+}
+
+struct bounded {
+    unsigned count, results;
+    unsigned stop_at;
+    atomic_bool stop;
+};
+
+static int count_results(void *context, const struct tci_journal_row *row, struct tc_error *reterr)
+{
+    struct bounded *bounded = context;
+    (void)reterr;
+    bounded->results += row->entry.result != NULL;
+    if (++bounded->count == bounded->stop_at)
+        atomic_store(&bounded->stop, true);
+    return 0;
+}
+
+static void test_reading_back_ends_when_it_is_told_and_leaves_long_results_out(void **state)
+{
+    struct place place = new_place();
+    struct tci_journal *journal = open_journal(place.path);
+    const struct tci_journal_query query = { .session = "s" };
+    struct bounded stopped = { .stop_at = 2 }, few = { .count = 0 }, none = { .count = 0 };
+    struct tci_journal_bounds bounds = { SIZE_MAX, SIZE_MAX, &stopped.stop };
+    struct tc_error error = { 0 };
+    const size_t length = strlen("{\"exit\":0,\"stdout\":\"1\"}");
+    (void)state;
+    for (unsigned i = 1; i <= 5; i++)
+        append(journal, "s", i);
+    assert_ok(tci_journal_each_back(journal, &query, &bounds, count_results, &stopped, &error),
+              &error);
+    assert_int_equal(stopped.count, 2);
+    assert_int_equal(stopped.results, 2);
+    assert_ok(tci_journal_each_back(journal, &query, &bounds, count_results, &stopped, &error),
+              &error);
+    assert_int_equal(stopped.count, 2); /* it was told already */
+    bounds = (struct tci_journal_bounds){ length, 3 * length, NULL };
+    assert_ok(tci_journal_each_back(journal, &query, &bounds, count_results, &few, &error), &error);
+    assert_int_equal(few.count, 5);
+    assert_int_equal(few.results, 3);
+    bounds = (struct tci_journal_bounds){ length - 1, SIZE_MAX, NULL };
+    assert_ok(tci_journal_each_back(journal, &query, &bounds, count_results, &none, &error),
+              &error);
+    assert_int_equal(none.count, 5);
+    assert_int_equal(none.results, 0);
+    tci_journal_close(journal);
+    remove_place(&place);
+}
+
 /* ---- grants and counters ------------------------------------------------------------------ */
 
 static uint64_t grants_version(struct tci_journal *journal)
@@ -636,6 +788,9 @@ int main(void)
         cmocka_unit_test(test_hash_only_records_keep_no_text_and_verify),
         cmocka_unit_test(test_questions_find_the_rows_they_describe),
         cmocka_unit_test(test_a_visitor_may_write_to_the_journal_that_it_visits),
+        cmocka_unit_test(test_others_read_and_write_between_two_visits),
+        cmocka_unit_test(test_rows_come_from_the_last_one_back),
+        cmocka_unit_test(test_reading_back_ends_when_it_is_told_and_leaves_long_results_out),
         cmocka_unit_test(test_grants_are_added_listed_and_revoked),
         cmocka_unit_test(test_a_grant_written_into_the_table_alone_is_none),
         cmocka_unit_test(test_no_more_calls_are_counted_than_allowed),

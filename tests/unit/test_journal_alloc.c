@@ -44,6 +44,13 @@ static int do_each(struct tc_error *error)
                             no_visit, NULL, error);
 }
 
+static int do_each_back(struct tc_error *error)
+{
+    static const struct tci_journal_bounds unbounded = { SIZE_MAX, SIZE_MAX, NULL };
+    return tci_journal_each_back(shared, &(struct tci_journal_query){ .session = "s", .last = 5 },
+                                 &unbounded, no_visit, NULL, error);
+}
+
 static int do_grants(struct tc_error *error)
 {
     struct tci_arena *arena = tci_arena_new();
@@ -116,8 +123,8 @@ static void fail_each(int (*run)(struct tc_error *error))
 
 static void test_without_memory_nothing_is_lost(void **state)
 {
-    static int (*const all[])(struct tc_error *) = { do_append, do_verify, do_each,  do_grants,
-                                                     do_grant,  do_count,  do_replay };
+    static int (*const all[])(struct tc_error *) = { do_append, do_verify, do_each,  do_each_back,
+                                                     do_grants, do_grant,  do_count, do_replay };
     (void)state;
     for (size_t i = 0; i < tci_array_size(all); i++) {
         struct place place = new_place();

@@ -582,6 +582,7 @@ static int check_row(void *context, const struct tci_journal_row *row, struct tc
 
 static void test_an_index_that_leads_elsewhere_gives_no_rows(void **state)
 {
+    static const struct tci_journal_bounds unbounded = { SIZE_MAX, SIZE_MAX, NULL };
     struct tci_journal_query by_session = { .session = "" }, by_call = { .call_id = "call-1" };
     struct tci_journal *journal = NULL;
     struct tc_error error = { 0 };
@@ -591,12 +592,18 @@ static void test_an_index_that_leads_elsewhere_gives_no_rows(void **state)
     change_index("record_session", "t, s, r", "UPDATE x SET r = 1 WHERE r = 2");
     assert_ok(tci_journal_open(original.place.path, 0, &journal, &error), &error);
     assert_int_not_equal(tci_journal_each(journal, &by_session, check_row, NULL, &error), 0);
+    tci_error_clear(&error);
+    assert_int_not_equal(
+        tci_journal_each_back(journal, &by_session, &unbounded, check_row, NULL, &error), 0);
     tci_journal_close(journal);
     restore();
     change_index("record_call", "t, r", "UPDATE x SET r = 3 WHERE r = 1");
     assert_ok(tci_journal_open(original.place.path, 0, &journal, &error), &error);
     tci_error_clear(&error);
     assert_int_not_equal(tci_journal_each(journal, &by_call, check_row, NULL, &error), 0);
+    tci_error_clear(&error);
+    assert_int_not_equal(
+        tci_journal_each_back(journal, &by_call, &unbounded, check_row, NULL, &error), 0);
     tci_journal_close(journal);
 }
 

@@ -88,6 +88,43 @@ static void test_a_member_is_found_without_reading_the_rest(void **state)
     assert_member("{\"id", 0, "");
 }
 
+static void assert_members(const char *text, const char *a, const char *bc)
+{
+    static const char *const keys[] = { "a", "bc" };
+    const char *expected[] = { a, bc };
+    struct tci_json_part parts[2];
+    tci_json_scan_members(text, strlen(text), keys, 2, parts);
+    for (size_t i = 0; i < 2; i++) {
+        assert_int_equal(parts[i].length, strlen(expected[i]));
+        if (parts[i].length)
+            assert_memory_equal(parts[i].text, expected[i], parts[i].length);
+    }
+}
+
+static void test_several_members_are_found_whole_in_one_pass(void **state)
+{
+    (void)state;
+    assert_members("{\"a\":7,\"bc\":null}", "7", "null");
+    assert_members(" { \"x\" : \"a\\\",\\\"bc\\\":1\" , \"bc\" : \"y\\\\\" } ", "", "\"y\\\\\"");
+    assert_members("{\"a\":{\"bc\":[1,{\"a\":\"}\"}]},\"x\":[{\"bc\":2}]}",
+                   "{\"bc\":[1,{\"a\":\"}\"}]}", "");
+    assert_members("{\"a\":[],\"bc\":{}}", "[]", "{}");
+    assert_members("{\"a\":1,\"a\":2}", "2", "");
+    /* No objects, or only parts of them. */
+    assert_members("[{\"a\":1}]", "", "");
+    assert_members("\"a\"", "", "");
+    assert_members("", "", "");
+    assert_members("{", "", "");
+    assert_members("{}", "", "");
+    assert_members("{\"a\"", "", "");
+    assert_members("{\"a", "", "");
+    assert_members("{\"a\":", "", "");
+    assert_members("{\"a\":[1,\"", "[1,\"", "");
+    assert_members("{\"a\":[1}}", "[1}", "");
+    assert_members("{\"a\":1 \"bc\":2}", "1", "");
+    assert_members("{\"a\":?,\"bc\":2}", "", "");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -95,6 +132,7 @@ int main(void)
         cmocka_unit_test(test_depth_is_bounded_only_if_asked),
         cmocka_unit_test(test_the_first_integer_that_is_not_exact_is_found),
         cmocka_unit_test(test_a_member_is_found_without_reading_the_rest),
+        cmocka_unit_test(test_several_members_are_found_whole_in_one_pass),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
