@@ -156,7 +156,7 @@ int tci_api_archive_look(const struct tci_api_archive *archive, const char *path
 
 int tci_api_archive_confirm(const struct tci_api_archive *archive, struct tc_error *reterr)
 {
-    struct tci_api_seen root;
+    struct tci_api_seen root = { .kind = TCI_API_MISSING };
     if (tci_api_archive_look(archive, "/", &root, reterr) < 0)
         return -1;
     if (root.kind == TCI_API_DIRECTORY)
