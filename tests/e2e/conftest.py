@@ -2,6 +2,7 @@
 """What the end-to-end tests share: where the tree and the build are, and how to run the command."""
 
 import os
+import re
 import signal
 import subprocess
 from pathlib import Path
@@ -9,6 +10,8 @@ from pathlib import Path
 import pytest
 
 REPO = Path(__file__).resolve().parents[2]
+
+APART = re.compile(r"test_mcp_|test_gate_(?!result)")  # test_gate_result.py looks at all mounts of the host
 
 CALLERS = {"root", "user", "container"}  # who starts cages in the tests
 
@@ -36,10 +39,10 @@ def pytest_configure(config):
 
 
 def pytest_collection_modifyitems(config, items):
-    """Tests of the MCP server look at their own server only, tests of the gate at their own network. With
+    """Tests of the MCP server look at their own server only, most tests of the gate at their own network. With
     $TOOLCAGE_CALLERS, cases for another caller (a parameter "root", "user", "container") are left out."""
     for item in items:
-        if item.path.name.startswith(("test_mcp_", "test_gate_")) and not item.get_closest_marker("reading"):
+        if APART.match(item.path.name) and not item.get_closest_marker("reading"):
             item.add_marker("apart")
     apart = [item for item in items if item.get_closest_marker("apart")]
     # Sanitizers run hardly any containers and none of the long ones; else one file makes both processes end together.
