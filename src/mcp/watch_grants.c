@@ -5,10 +5,10 @@
  * and the clock itself.
  *
  * Once a second, and when the policy is replaced, a worker asks the journal whether any grant has changed, and
- * the clock whether one of the session's agent has expired. Only then are lists made, for the sessions that have read theirs, and only
- * those who would read another one are told: an agent hears nothing of the others' grants, and nothing of
- * their changes. The clock on the wall is looked at anew each time, not waited for: somebody may set it,
- * also back, and then an expired grant holds again.
+ * the clock whether one of the session's agent has expired. Only then are lists made, for the sessions that
+ * have read theirs, and only those who would read another one are told: an agent hears nothing of the others'
+ * grants, and nothing of their changes. The clock on the wall is looked at anew each time, not waited for:
+ * somebody may set it, also back, and then an expired grant holds again.
  */
 #include <event2/event.h>
 #include <stdlib.h>
