@@ -385,9 +385,9 @@ grants = ["files"]
     assert rows == [("secret", "denied"), ("no_such", "denied"), ("files", "error"), ("files", "error")]
 
 
-def test_after_the_end_of_the_input_nobody_is_asked(tmp_path):
-    """It would wait for an answer that cannot come."""
-    policy = write_policy(tmp_path, TWO + ASK)
+def test_after_the_end_of_the_input_nobody_is_waited_for(tmp_path):
+    """The answer cannot come: nobody is asked, or, if the end was seen a moment later, the question is taken back."""
+    policy = write_policy(tmp_path, TWO + ASK.replace("60s", "600s"))
     text = "".join(json.dumps({"jsonrpc": "2.0", **message}) + "\n" for message in (
         {"id": 1, "method": "initialize", "params": {"protocolVersion": "2025-11-25", "capabilities": {"elicitation": {}},
                                                     "clientInfo": {"name": "x", "version": "1"}}},
@@ -395,4 +395,5 @@ def test_after_the_end_of_the_input_nobody_is_asked(tmp_path):
         {"id": 2, "method": "tools/call", "params": {"name": "ask"}}))
     run = subprocess.run([command(), "mcp", "--policy", policy, "--no-journal"], input=text, capture_output=True, text=True,
                          timeout=20 * TIME_SCALE, check=True)
-    assert "there is nobody to ask" in run.stdout
+    assert "there is nobody to ask" in run.stdout or "was asked to approve the call, and did not" in run.stdout
+    assert '"verdict":"denied"' in run.stdout
