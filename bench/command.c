@@ -13,6 +13,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -53,6 +54,16 @@ void bench_command_add(struct bench_command *command, ...)
     va_end(words);
 }
 
+/* Nothing comes from there, and what goes there is not read. Not the host's /dev/null: runsc makes its streams the
+ * container's user's. */
+static int nowhere(void)
+{
+    static int fd = -1;
+    if (fd < 0)
+        fd = memfd_create("bench", MFD_CLOEXEC);
+    return fd;
+}
+
 /* 0, or an errno value. */
 static int start(const struct bench_command *command, const char *errors, pid_t *ret_pid)
 {
@@ -66,10 +77,11 @@ static int start(const struct bench_command *command, const char *errors, pid_t 
     (void)posix_spawnattr_init(&attributes);
     (void)posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETPGROUP);
     (void)posix_spawn_file_actions_init(&actions);
-    (void)posix_spawn_file_actions_addopen(&actions, 0, "/dev/null", O_RDONLY, 0);
-    (void)posix_spawn_file_actions_addopen(&actions, 1, "/dev/null", O_WRONLY, 0);
-    (void)posix_spawn_file_actions_addopen(&actions, 2, errors ? errors : "/dev/null",
-                                           O_WRONLY | O_CREAT | O_TRUNC, 0600);
+    for (int i = 0; i < 3; i++)
+        (void)posix_spawn_file_actions_adddup2(&actions, nowhere(), i);
+    if (errors)
+        (void)posix_spawn_file_actions_addopen(&actions, 2, errors, O_WRONLY | O_CREAT | O_TRUNC,
+                                               0600);
     if (command->descriptor_10)
         (void)posix_spawn_file_actions_addopen(&actions, 10, command->descriptor_10, O_RDONLY, 0);
     r = posix_spawn(ret_pid, command->words[0], &actions, &attributes, argv, environ);
