@@ -213,9 +213,10 @@ def temporary_files(uid):
 def cage_groups(groups=None):
     """Control groups that a dead process has left: below ours, or below a caller's. For the living
     they are as they should be: "toolcage-PIDNS.TIMENS-PID-STARTED-ID"."""
-    places = groups.paths + groups.inner if groups else list(own_groups().values())
+    own = own_groups().values()
+    places = groups.paths + groups.inner if groups else [*own, *(path.parent for path in own)]
     found = set()
-    for place in {*places, *(path.parent for path in places)}:
+    for place in set(places):
         for child in place.glob("toolcage-*"):
             match = re.fullmatch(r"toolcage-[0-9a-f]+\.[0-9a-f]+-(\d+)-.*", child.name)
             if match and not Path("/proc", match[1]).exists():
